@@ -1,0 +1,16 @@
+/* backends.c - which back ends this build has. */
+#include "loader/backend.h"
+
+#include "gpu/backend_cpu.h"
+
+const ldri_backend_ops *ldri_backend_find(ldr_device device, ldr_error *err)
+{
+    switch (device) {
+    case LDR_DEVICE_AUTO:
+    case LDR_DEVICE_CPU:
+        return &ldri_backend_cpu;
+    }
+    ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE, "device %d is unknown: use auto or cpu",
+                   (int)device);
+    return NULL;
+}
