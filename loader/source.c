@@ -1,8 +1,10 @@
 #include "loader/source_table.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void *ldri_table_reserve(void *block, size_t *capacity, size_t need, size_t item_bytes)
@@ -119,7 +121,7 @@ static int by_natural_key(const void *a, const void *b)
     return ldri_natural_compare(((const named *)a)->name, ((const named *)b)->name);
 }
 
-static ldr_status number_classes(ldri_source *s, ldr_order order)
+ldr_status ldri_table_number_classes(ldri_source *s, ldr_order order)
 {
     ldr_status status = LDR_E_NOMEM;
     named *kept = malloc((s->n_classes ? s->n_classes : 1) * sizeof *kept);
@@ -196,19 +198,24 @@ static void *shrink(void *block, size_t *capacity, size_t used, size_t item_byte
     return moved;
 }
 
-ldr_status ldri_table_finish(ldri_source *s, ldr_order order, int sorted_by_bytes)
+void ldri_table_shrink(ldri_source *s)
 {
-    ldr_status status = number_classes(s, order);
-    if (status < 0) return status;
-    if (order != LDR_ORDER_BYTES || !sorted_by_bytes) {
-        status = sort_samples(s, order);
-        if (status < 0) return status;
-    }
     s->paths = shrink(s->paths, &s->paths_capacity, s->paths_used, 1);
     s->path_at = shrink(s->path_at, &s->path_at_capacity, s->n_samples, sizeof *s->path_at);
     s->class_of = shrink(s->class_of, &s->class_of_capacity, s->n_samples, sizeof *s->class_of);
     s->class_names = shrink(s->class_names, &s->class_names_capacity, s->class_names_used, 1);
     s->classes = shrink(s->classes, &s->classes_capacity, s->n_classes, sizeof *s->classes);
+}
+
+ldr_status ldri_table_finish(ldri_source *s, ldr_order order, int sorted_by_bytes)
+{
+    ldr_status status = ldri_table_number_classes(s, order);
+    if (status < 0) return status;
+    if (order != LDR_ORDER_BYTES || !sorted_by_bytes) {
+        status = sort_samples(s, order);
+        if (status < 0) return status;
+    }
+    ldri_table_shrink(s);
     return LDR_OK;
 }
 
@@ -226,9 +233,11 @@ ldr_status ldri_source_open(ldri_source **out, const ldr_options *o, ldr_error *
         ldri_error_set(err, status, 0, LDR_NO_SAMPLE, "out of memory for the list of samples");
         goto close_source;
     }
-    /* One kind of source so far.  Another (a list file, seeds) is told apart here by o->source and
-     * fills the same table. */
-    status = ldri_source_list_directory(s, o, err);
+    /* Every kind of source fills the same table.  What is neither a directory nor a file gets the
+     * directory's error. */
+    struct stat st;
+    int is_file = stat(o->source, &st) == 0 && S_ISREG(st.st_mode);
+    status = is_file ? ldri_source_list_file(s, o, err) : ldri_source_list_directory(s, o, err);
     if (status < 0) goto close_source;
     *out = s;
     return LDR_OK;
@@ -281,9 +290,13 @@ const char *ldri_source_class_name(const ldri_source *s, uint32_t class_id)
     return s->class_names + s->classes[class_id].name_at;
 }
 
-const char *ldri_source_root(const ldri_source *s)
+char *ldri_source_shown_path(const ldri_source *s, uint64_t sample, char *out, size_t capacity)
 {
-    return s->root;
+    const char *name = ldri_source_name(s, sample);
+    if (name[0] == '/') return ldri_printable_path(out, capacity, name);
+    char path[2 * 4096];
+    snprintf(path, sizeof path, "%s/%s", s->root, name);
+    return ldri_printable_path(out, capacity, path);
 }
 
 int ldri_source_root_fd(const ldri_source *s)

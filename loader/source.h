@@ -44,10 +44,14 @@ const char *ldri_source_name(const ldri_source *s,
 uint32_t ldri_source_class(const ldri_source *s, uint64_t sample);
 uint32_t ldri_source_class_count(const ldri_source *s);
 const char *ldri_source_class_name(const ldri_source *s, uint32_t class_id);
-const char *ldri_source_root(const ldri_source *s); /* as given */
+/* Where a sample lies, for a message: root and name, printable, shortened from the left.  Returns
+ * out. */
+char *ldri_source_shown_path(const ldri_source *s, uint64_t sample, char *out, size_t capacity);
 int ldri_source_root_fd(
     const ldri_source *s); /* names are opened relative to it; owned by the source */
 size_t ldri_source_bytes(const ldri_source *s); /* memory of the table */
 const ldri_source_counts *ldri_source_passed_over(const ldri_source *s);
+
+const ldri_source *ldri_source_of(const ldr *ld); /* a loader's own; loader.c */
 
 #endif

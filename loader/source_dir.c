@@ -612,11 +612,11 @@ static ldr_status open_root(walk *w)
     switch (code) {
     case ENOENT:
         return ldri_error_set(w->err, LDR_E_IO, code, LDR_NO_SAMPLE,
-                              "%s: no such directory: check the path", root);
+                              "%s: no such directory or list: check the path", root);
     case ENOTDIR:
-        return ldri_error_set(w->err, LDR_E_IO, code, LDR_NO_SAMPLE,
-                              "%s: not a directory: give a directory of class folders or pictures",
-                              root);
+        return ldri_error_set(
+            w->err, LDR_E_IO, code, LDR_NO_SAMPLE,
+            "%s: not a directory: give a directory of class folders or pictures, or a list", root);
     case EACCES:
         return ldri_error_set(w->err, LDR_E_IO, code, LDR_NO_SAMPLE,
                               "%s: permission denied: the directory must be readable and "

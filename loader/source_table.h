@@ -38,7 +38,11 @@ ldr_status ldri_table_add_class(ldri_source *s, const char *name, size_t length,
 ldr_status ldri_table_add(ldri_source *s, const char *prefix, size_t prefix_length,
                           const char *name, size_t name_length, uint32_t class_id);
 
-/* Drops classes without samples, numbers the others in order of their names, sorts the samples by
+/* Drops classes without samples and numbers the others in order of their names. */
+ldr_status ldri_table_number_classes(ldri_source *s, ldr_order order);
+void ldri_table_shrink(ldri_source *s); /* gives unused memory back */
+
+/* Numbers the classes, sorts the samples by
  * path unless they are known to be sorted by bytes and that is what is asked for, and gives unused
  * memory back. */
 ldr_status ldri_table_finish(ldri_source *s, ldr_order order, int sorted_by_bytes);
@@ -50,5 +54,8 @@ int ldri_natural_compare(const char *a, const char *b);
 
 /* Fills the table from the directory o->source.  source_dir.c */
 ldr_status ldri_source_list_directory(ldri_source *s, const ldr_options *o, ldr_error *err);
+
+/* Fills it from the list file o->source.  source_list.c */
+ldr_status ldri_source_list_file(ldri_source *s, const ldr_options *o, ldr_error *err);
 
 #endif

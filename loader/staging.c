@@ -1,0 +1,187 @@
+/* staging.c - the hub: turns the plan into jobs, and finished arenas into batches, in plan order.
+ */
+#include "loader/pipeline.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct hub {
+    struct ldr *ld;
+    uint64_t total;     /* batches to make, or UINT64_MAX */
+    uint64_t issued;    /* batches whose jobs were queued; batch k is made in host k mod n_hosts */
+    uint64_t submitted; /* batches handed on */
+    int failed;
+} hub;
+
+static ldri_host *host_of(const hub *u, uint64_t k)
+{
+    return &u->ld->hosts[k % u->ld->n_hosts];
+}
+
+/* The next batch can begin only in a host whose last batch was handed on and is no longer read. */
+static int host_is_free(const hub *u, int wait)
+{
+    struct ldr *ld = u->ld;
+    if (u->issued - u->submitted >= ld->n_hosts) return 0;
+    return u->issued < ld->n_hosts ||
+           ld->ops->host_reusable(ld->backend, host_of(u, u->issued)->id, wait);
+}
+
+static void queue_jobs(hub *u, ldri_host *h)
+{
+    struct ldr *ld = u->ld;
+    h->epoch = ld->o.first_epoch + u->issued / ld->plan.n_batches;
+    h->batch = u->issued % ld->plan.n_batches;
+    h->count = ldri_plan_batch_count(&ld->plan, h->batch);
+    h->padded = ldri_plan_batch_padded(&ld->plan, h->batch);
+    h->complete = 0;
+    h->error_at = UINT32_MAX;
+    ldri_arena_reset(&h->room, h->count);
+    /* Relaxed: the ring's push publishes it with the jobs. */
+    atomic_store_explicit(&h->remaining, h->count, memory_order_relaxed);
+    u->issued++;
+    for (uint32_t i = 0; i < h->count; i++) ldri_ring_push(&ld->jobs, &h->jobs[i]);
+    ldri_event_signal(&ld->work_event, h->count);
+}
+
+/* Queues the jobs of every batch that has a free arena (and, where workers augment, a free output).
+ */
+static int issue(hub *u)
+{
+    struct ldr *ld = u->ld;
+    int any = 0, no_room = 0;
+    while (u->issued < u->total && !u->failed) {
+        no_room = 1;
+        if (!host_is_free(u, 0)) break;
+        ldri_host *h = host_of(u, u->issued);
+        if (ld->ops->augments_in_workers) {
+            ldri_out *out = ldri_ring_pop(&ld->free_outputs);
+            if (!out) break;
+            h->output = out->id;
+        }
+        no_room = 0;
+        queue_jobs(u, h);
+        any = 1;
+    }
+    atomic_store_explicit(&ld->no_room, no_room, memory_order_relaxed);
+    return any;
+}
+
+/* After it, ldr_next gives what is in `ready` and then `outcome` for ever. */
+static void finish(hub *u, ldr_status outcome)
+{
+    struct ldr *ld = u->ld;
+    pthread_mutex_lock(&ld->lock);
+    ld->finished = 1;
+    ld->outcome = outcome;
+    pthread_mutex_unlock(&ld->lock);
+    ldri_event_signal(&ld->ready_event, UINT32_MAX);
+}
+
+static void fail(hub *u, const ldr_error *error)
+{
+    u->failed = 1;
+    ldri_pipeline_fail(u->ld, error);
+    finish(u, error->status);
+}
+
+/* Fills the output's next view and pushes it to the callers. */
+static void publish(hub *u, ldri_host *h, ldri_out *out)
+{
+    struct ldr *ld = u->ld;
+    memcpy(out->labels, h->memory.labels, h->count * sizeof *out->labels);
+    memcpy(out->samples, h->samples, h->count * sizeof *out->samples);
+    memcpy(out->ok, h->ok, h->count * sizeof *out->ok);
+    ldri_output where;
+    ld->ops->output(ld->backend, out->id, &where);
+    /* The view is nobody else's until the push: the output is not held and not in a ring. */
+    ldr_batch *b = &out->views[(out->view + 1) % LDRI_VIEWS];
+    *b = (ldr_batch){
+        .size = sizeof *b,
+        .images = where.images,
+        .labels = where.labels ? where.labels : out->labels,
+        .labels_host = out->labels,
+        .samples_host = out->samples,
+        .ok_host = out->ok,
+        .count = h->count,
+        .padded = h->padded,
+        .height = ld->o.height,
+        .width = ld->o.width,
+        .dtype = ld->o.dtype,
+        .layout = ld->o.layout,
+        .epoch = h->epoch,
+        .index = h->batch,
+    };
+    int last = u->submitted + 1 == u->total;
+    out->ends_epoch = h->batch + 1 == ld->plan.n_batches && !last;
+    ldri_ring_push(&ld->ready, out);
+    ldri_event_signal(&ld->ready_event, 1);
+}
+
+/* Hands on the next batch in plan order, if it is complete and has an output. */
+static int submit(hub *u)
+{
+    struct ldr *ld = u->ld;
+    for (ldri_host *h; (h = ldri_ring_pop(&ld->done)) != NULL;) h->complete = 1;
+    if (u->submitted == u->issued || u->failed) return 0;
+    ldri_host *h = host_of(u, u->submitted);
+    if (!h->complete) return 0;
+    if (h->error_at != UINT32_MAX) {
+        fail(u, &h->error);
+        return 1;
+    }
+    ldri_out *out =
+        ld->ops->augments_in_workers ? &ld->outputs[h->output] : ldri_ring_pop(&ld->free_outputs);
+    if (!out) return 0;
+    uint64_t start = ldri_now_ns();
+    ldr_error error;
+    size_t used = ldri_arena_used(&h->room);
+    ldr_status s = ld->ops->submit(ld->backend, h->id, out->id, h->count, used, &error);
+    if (s < 0) {
+        fail(u, &error);
+        return 1;
+    }
+    if (!ld->ops->augments_in_workers) { /* else nothing was copied */
+        ldri_counter_add(&ld->copy.items, h->count);
+        ldri_counter_add(&ld->copy.bytes, used);
+        ldri_counter_add(&ld->copy.busy_ns, ldri_now_ns() - start);
+    }
+    publish(u, h, out);
+    u->submitted++;
+    if (u->submitted == u->total) finish(u, LDR_END);
+    return 1;
+}
+
+static int step(hub *u)
+{
+    int any = issue(u); /* first, so that a slow driver call starves no worker */
+    return submit(u) | any;
+}
+
+void ldri_staging_main(void *arg)
+{
+    struct ldr *ld = arg;
+    hub u = {.ld = ld};
+    /* UINT64_MAX batches: endless, and what an overflowing product stands for. */
+    if (ld->o.epochs == 0 || __builtin_mul_overflow(ld->o.epochs, ld->plan.n_batches, &u.total)) {
+        u.total = UINT64_MAX;
+    }
+    for (;;) {
+        if (atomic_load_explicit(&ld->stop, memory_order_acquire)) break;
+        if (step(&u)) continue;
+        uint32_t ticket = ldri_event_announce(&ld->hub_event);
+        if (atomic_load_explicit(&ld->stop, memory_order_acquire) || step(&u)) {
+            ldri_event_retract(&ld->hub_event);
+            continue;
+        }
+        if (u.issued < u.total && !u.failed && u.issued - u.submitted < ld->n_hosts &&
+            !host_is_free(&u, 0)) {
+            /* Only a copy is missing before the next batch can begin: nobody will signal its end.
+             */
+            ldri_event_retract(&ld->hub_event);
+            host_is_free(&u, 1);
+            continue;
+        }
+        ldri_event_sleep(&ld->hub_event, ticket, UINT64_MAX);
+    }
+}
