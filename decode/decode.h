@@ -67,4 +67,32 @@ ldr_status ldri_ppm_write(void *file /* FILE* */, const uint8_t *rgb, uint32_t w
  * shortened if needed. */
 void ldri_decode_versions(char *out, size_t capacity);
 
+/* --- for `ldr bench` and `ldr doctor` --------------------------------------------------------- */
+
+/* libjpeg-turbo alone, without checks, exact edges or messages: the ceiling that this decoder is
+ * held against.  One per thread. */
+typedef struct ldri_bare_jpeg ldri_bare_jpeg;
+
+ldr_status ldri_bare_jpeg_open(ldri_bare_jpeg **out);
+void ldri_bare_jpeg_close(ldri_bare_jpeg **b); /* accepts NULL and *b == NULL */
+
+/* Room that decoding a part of this size takes. */
+size_t ldri_bare_jpeg_bytes(uint32_t width, uint32_t height);
+
+/* The rows top .. top+height-1 to out (ldri_bare_jpeg_bytes of memory), one behind the other, from
+ * the boundary of MCUs at or before `left` on.  The part must lie in the picture.  LDR_E_FORMAT:
+ * the library gave up. */
+ldr_status ldri_bare_jpeg_decode(ldri_bare_jpeg *b, const uint8_t *bytes, size_t n_bytes,
+                                 uint32_t left, uint32_t top, uint32_t width, uint32_t height,
+                                 uint8_t *out);
+
+typedef struct ldri_libraries { /* versions: of the headers at build time, and of what runs */
+    int jpeg_is_turbo;
+    char jpeg_built[24], jpeg_runs[24]; /* "" where it is not told */
+    char png_built[24], png_runs[24];
+    char zlib_built[24], zlib_runs[24];
+} ldri_libraries;
+
+void ldri_decode_libraries(ldri_libraries *out);
+
 #endif

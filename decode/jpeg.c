@@ -9,7 +9,7 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-#include "decode/scratch.h"
+#include "decode/block.h"
 
 /* Columns decoded on each side of a region and cut off where a component is stored with fewer
  * columns than the picture has.  Fancy upsampling takes the edge of a cropped column range for the
@@ -30,7 +30,7 @@ struct ldri_jpeg {
     struct jpeg_progress_mgr progress;
     jmp_buf escape; /* valid while `guarded` runs */
     int created;    /* cinfo must be destroyed */
-    ldri_scratch rows;
+    ldri_block rows;
 
     /* the present picture */
     const uint8_t *bytes;
@@ -285,7 +285,7 @@ void ldri_jpeg_close(ldri_jpeg **j)
 {
     if (!j || !*j) return;
     if ((*j)->created) jpeg_destroy_decompress(&(*j)->cinfo);
-    ldri_scratch_free(&(*j)->rows);
+    ldri_block_free(&(*j)->rows);
     free(*j);
     *j = NULL;
 }
@@ -293,7 +293,7 @@ void ldri_jpeg_close(ldri_jpeg **j)
 void ldri_jpeg_end(ldri_jpeg *j)
 {
     jpeg_abort_decompress(&j->cinfo); /* frees the picture's memory, keeps the object */
-    ldri_scratch_trim(&j->rows, KEEP_BYTES);
+    ldri_block_trim(&j->rows, KEEP_BYTES);
     j->notes = NULL;
     j->bytes = NULL;
     j->n_bytes = 0;
@@ -409,7 +409,7 @@ static int get_row_buffer(ldri_jpeg *j, JSAMPROW rows[ROWS_AT_ONCE])
 {
     size_t row_bytes = (size_t)j->cinfo.output_width * (unsigned)j->cinfo.output_components;
     size_t stride = (row_bytes + 64) / 64 * 64;
-    uint8_t *buffer = ldri_scratch_reserve(&j->rows, stride * ROWS_AT_ONCE + 64);
+    uint8_t *buffer = ldri_block_reserve(&j->rows, stride * ROWS_AT_ONCE + 64);
     if (!buffer) {
         j->status = ldri_failure_set(j->why, LDR_E_NOMEM, LDR_CAUSE_NONE, 0,
                                      "not enough memory for rows of %u pixels",

@@ -8,7 +8,7 @@
 
 #include <png.h>
 
-#include "decode/scratch.h"
+#include "decode/block.h"
 
 /* libpng keeps three rows of up to 8 bytes a pixel; a tiny file must not ask for gigabytes. */
 enum { MAX_SIDE = 1000000 };
@@ -22,11 +22,16 @@ enum { KEEP_BYTES = 4 << 20 };
 /* libpng reads pixel data in pieces of this size (its default). */
 enum { PIECE_BYTES = 8192 };
 
+/* Enough for libpng's and zlib's own memory and the rows of a picture 8,000 pixels wide. */
+enum { POOL_BYTES = 256 << 10, POOL_ALIGN = 64 };
+
 struct ldri_png {
     png_structp png; /* one for each picture: libpng cannot reuse it */
     png_infop info;
     jmp_buf escape; /* valid while `guarded` runs */
-    ldri_scratch rows;
+    ldri_block rows;
+    uint8_t *pool; /* POOL_BYTES, for libpng; given out from the front, taken back as a whole */
+    size_t pool_used;
 
     /* the present picture */
     const uint8_t *bytes;
@@ -96,9 +101,17 @@ static void on_warning(png_structp png, png_const_charp text)
     if (p->notes) ldri_notes_add(p->notes, text);
 }
 
+/* libpng's memory comes from a pool that lasts from picture to picture; what does not fit (a very
+ * wide picture's rows) from the heap. */
 static void *get_memory(png_structp png, png_alloc_size_t n)
 {
     ldri_png *p = png_get_mem_ptr(png);
+    size_t bytes = (n + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN;
+    if (bytes >= n && bytes <= POOL_BYTES - p->pool_used) {
+        void *place = p->pool + p->pool_used;
+        p->pool_used += bytes;
+        return place;
+    }
     void *memory = malloc(n);
     if (!memory) p->out_of_memory = 1;
     return memory;
@@ -106,8 +119,9 @@ static void *get_memory(png_structp png, png_alloc_size_t n)
 
 static void put_memory(png_structp png, void *memory)
 {
-    (void)png;
-    free(memory);
+    const ldri_png *p = png_get_mem_ptr(png);
+    uint8_t *at = memory;
+    if (at < p->pool || at >= p->pool + POOL_BYTES) free(memory);
 }
 
 static void give_bytes(png_structp png, png_bytep to, size_t n)
@@ -141,6 +155,11 @@ ldr_status ldri_png_open(ldri_png **out)
 {
     ldri_png *p = calloc(1, sizeof *p);
     if (!p) return LDR_E_NOMEM;
+    p->pool = aligned_alloc(POOL_ALIGN, POOL_BYTES);
+    if (!p->pool) {
+        free(p);
+        return LDR_E_NOMEM;
+    }
     *out = p;
     return LDR_OK;
 }
@@ -149,7 +168,8 @@ void ldri_png_close(ldri_png **p)
 {
     if (!p || !*p) return;
     ldri_png_end(*p);
-    ldri_scratch_free(&(*p)->rows);
+    ldri_block_free(&(*p)->rows);
+    free((*p)->pool);
     free(*p);
     *p = NULL;
 }
@@ -157,7 +177,8 @@ void ldri_png_close(ldri_png **p)
 void ldri_png_end(ldri_png *p)
 {
     if (p->png) png_destroy_read_struct(&p->png, &p->info, NULL);
-    ldri_scratch_trim(&p->rows, KEEP_BYTES);
+    p->pool_used = 0;
+    ldri_block_trim(&p->rows, KEEP_BYTES);
     p->notes = NULL;
     p->bytes = NULL;
     p->n_bytes = p->at = 0;
@@ -283,7 +304,7 @@ static int takes_all(const ldri_png *p)
 
 static uint8_t *reserve(ldri_png *p, size_t n_bytes)
 {
-    uint8_t *buffer = ldri_scratch_reserve(&p->rows, n_bytes);
+    uint8_t *buffer = ldri_block_reserve(&p->rows, n_bytes);
     if (buffer) return buffer;
     p->status = ldri_failure_set(p->why, LDR_E_NOMEM, LDR_CAUSE_NONE, 0,
                                  "not enough memory to decode a png of %u x %u pixels",
