@@ -48,7 +48,7 @@ static ldr_status read_picture(const char *path, const ldri_limits *limits, pict
     if (s < 0) {
         ldri_failure_set(&why, s, LDR_CAUSE_NONE, 0, "out of memory");
     } else {
-        s = ldri_read_file(AT_FDCWD, path, limits, &file, &why);
+        s = ldri_read_file(AT_FDCWD, path, limits, NULL, &file, &why);
         if (s >= 0) s = decode_whole(decoder, &file, out, &why);
     }
     if (s < 0) {

@@ -37,7 +37,7 @@ static ldr_status write_probed(ldri_json *j, probe *p, const ldri_source *source
     const char *name = ldri_source_name(source, params->sample);
     ldri_image_info info;
     ldri_failure why;
-    ldr_status s = ldri_read_file(ldri_source_root_fd(source), name, &p->limits, &p->file, &why);
+    ldr_status s = ldri_read_file(ldri_source_root_fd(source), name, &p->limits, NULL, &p->file, &why);
     if (s >= 0) s = ldri_decode_begin(p->decoder, p->file.bytes, p->file.n, &info, &why);
     if (s >= 0) {
         ldri_box box;

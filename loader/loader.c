@@ -13,6 +13,7 @@
 #define WORKER_NICE          5 /* the caller's thread, which feeds the GPU, wins its core */
 #define DEFAULT_ARENA_FINALS 3 /* final pictures' room per sample, without a pinned_limit */
 #define ALIGNMENT            64u
+#define MAX_KEEP_BYTES       ((size_t)32 << 20)
 
 /* --- open ------------------------------------------------------------------------------------ */
 
@@ -117,8 +118,17 @@ static ldr_status make_queues(ldr *ld)
     return LDR_OK;
 }
 
+/* What workers keep between pictures, all together, is at most an eighth of decode_limit. */
+static size_t keep_bytes(const ldr *ld)
+{
+    size_t keep = ld->o.decode_limit / ld->n_workers / 16; /* two buffers each */
+    return keep < MAX_KEEP_BYTES ? keep : MAX_KEEP_BYTES;
+}
+
 static ldr_status make_workers(ldr *ld)
 {
+    if (ldri_budget_init(&ld->decode_budget, ld->o.decode_limit, &ld->stop) < 0) return LDR_E_NOMEM;
+    ld->keep_bytes = keep_bytes(ld);
     for (uint32_t i = 0; i < ld->n_workers; i++) {
         ldri_worker *w = &ld->workers[i];
         w->ld = ld;
@@ -126,6 +136,7 @@ static ldr_status make_workers(ldr *ld)
         w->scratch = ld->ops->scratch_open(ld->backend);
         if (!w->scratch) return LDR_E_NOMEM;
         if (ldri_buffer_reserve(&w->file, (size_t)1 << 20) < 0) return LDR_E_NOMEM;
+        w->hold.budget = &ld->decode_budget;
     }
     return LDR_OK;
 }
@@ -185,6 +196,7 @@ static void destroy(ldr *ld)
     ldri_ring_destroy(&ld->ready);
     ldri_ring_destroy(&ld->free_outputs);
     ldri_bad_list_destroy(&ld->bad);
+    ldri_budget_destroy(&ld->decode_budget);
     if (ld->lock_made) pthread_mutex_destroy(&ld->lock);
     ldri_source_close(&ld->source);
     free(ld->hosts);
@@ -251,6 +263,7 @@ void ldri_pipeline_stop(ldr *ld)
     ldri_event_signal(&ld->work_event, UINT32_MAX);
     ldri_event_signal(&ld->hub_event, UINT32_MAX);
     ldri_event_signal(&ld->ready_event, UINT32_MAX);
+    if (ld->decode_budget.lock_made) ldri_event_signal(&ld->decode_budget.event, UINT32_MAX);
 }
 
 void ldri_pipeline_fail(ldr *ld, const ldr_error *error)

@@ -155,6 +155,10 @@ typedef struct ldr_options {
     size_t pinned_limit; /* 0: none.  Bytes of host arenas, all together.  Smaller arenas hold fewer
                           * crops unresampled, same result; LDR_E_LIMIT only if depth x batch x
                           * final size does not fit.  Ordinary memory on the CPU back end */
+    size_t decode_limit; /* 1 GiB.  Bytes that all workers together may take for the pictures they
+                          * are at: files, decoders' working memory, crops.  A picture that needs
+                          * more than is free waits for its turn, one that needs more than all of it
+                          * is a bad sample */
     /* limits and failures */
     uint64_t max_pixels; /* 100,000,000 a picture */
     uint32_t max_scans;  /* 500 scans of a progressive JPEG */

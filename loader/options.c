@@ -28,6 +28,7 @@ static const ldr_options defaults = {
     .std = {0.229f, 0.224f, 0.225f},
     .device = LDR_DEVICE_AUTO,
     .depth = 4,
+    .decode_limit = (size_t)1 << 30,
     .max_pixels = 100000000,
     .max_scans = 500,
     .max_file = (size_t)1 << 30,
@@ -174,6 +175,7 @@ static ldr_status check_means(const ldr_options *o, ldr_error *err)
     if ((s = choice("device", (int)o->device, 2, "auto, cpu", err)) < 0) return s;
     if ((s = whole("threads", o->threads, 0, 1024, err)) < 0) return s;
     if ((s = whole("depth", o->depth, 1, 64, err)) < 0) return s;
+    if ((s = at_least_1("decode_limit", o->decode_limit, err)) < 0) return s;
     if ((s = at_least_1("max_pixels", o->max_pixels, err)) < 0) return s;
     if ((s = at_least_1("max_scans", o->max_scans, err)) < 0) return s;
     if ((s = at_least_1("max_file", o->max_file, err)) < 0) return s;

@@ -35,6 +35,7 @@
 #include "loader/arena.h"
 #include "loader/backend.h"
 #include "loader/bad_list.h"
+#include "loader/budget.h"
 #include "loader/plan.h"
 #include "loader/queue.h"
 #include "loader/read.h"
@@ -95,6 +96,7 @@ typedef struct ldri_worker {
     ldri_scratch *scratch;
     ldri_buffer file;     /* the encoded bytes */
     ldri_buffer overflow; /* a crop that found no room in its arena */
+    ldri_hold hold;       /* of decode_limit, for the picture it is at */
     _Alignas(LDRI_CACHE_LINE) ldri_counter read, decode, augment;
 } ldri_worker;
 
@@ -122,6 +124,8 @@ struct ldr {
                             not starved */
 
     ldri_bad_list bad;
+    ldri_budget decode_budget;
+    size_t keep_bytes; /* a worker's buffer above this is freed after its picture */
     ldri_counter copy; /* staging thread's */
 
     int lock_made;

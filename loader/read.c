@@ -83,8 +83,8 @@ static ldr_status read_start(int fd, size_t n, ldri_buffer *buf, ldri_failure *w
     return LDR_OK;
 }
 
-static ldr_status read_open_file(int fd, const ldri_limits *limits, ldri_buffer *buf,
-                                 ldri_failure *why)
+static ldr_status read_open_file(int fd, const ldri_limits *limits, const ldri_admission *admission,
+                                 ldri_buffer *buf, ldri_failure *why)
 {
     struct stat st;
     if (fstat(fd, &st) < 0) return file_error(why, errno);
@@ -101,17 +101,23 @@ static ldr_status read_open_file(int fd, const ldri_limits *limits, ldri_buffer 
         ldr_status s = read_start(fd, LOOK_BYTES, buf, why);
         if (s < 0) return s;
         if (ldri_sniff(buf->bytes, buf->n, &name) == LDRI_FORMAT_UNKNOWN) {
-            return ldri_failure_set(why, LDR_E_FORMAT, LDR_CAUSE_FORMAT, 0,
-                                    "%s%s, not JPEG or PNG", name[0] ? "this is " : "unknown",
-                                    name);
+            return ldri_failure_set(why, LDR_E_FORMAT, LDR_CAUSE_FORMAT, 0, "%s%s, not JPEG or PNG",
+                                    name[0] ? "this is " : "unknown", name);
         }
     }
     /* Some file systems say 0 for files that have bytes: ask for a page all the same. */
-    return read_start(fd, size ? size : LOOK_BYTES, buf, why);
+    if (!size) size = LOOK_BYTES;
+    ldr_status s = admission ? admission->admit(admission->arg, size) : LDR_OK;
+    if (s == LDR_E_LIMIT) {
+        return ldri_failure_set(why, s, LDR_CAUSE_LIMIT, 0, "%zu bytes, more than decode_limit",
+                                size);
+    }
+    if (s < 0) return ldri_failure_set(why, s, LDR_CAUSE_NONE, 0, "the loader stops");
+    return read_start(fd, size, buf, why);
 }
 
-ldr_status ldri_read_file(int dir_fd, const char *path, const ldri_limits *limits, ldri_buffer *buf,
-                          ldri_failure *why)
+ldr_status ldri_read_file(int dir_fd, const char *path, const ldri_limits *limits,
+                          const ldri_admission *admission, ldri_buffer *buf, ldri_failure *why)
 {
     ldr_status s = LDR_E_IO;
     for (int try = 0; try < IO_TRIES; try++) {
@@ -124,7 +130,7 @@ ldr_status ldri_read_file(int dir_fd, const char *path, const ldri_limits *limit
             }
             s = file_error(why, errno);
         } else {
-            s = read_open_file(fd, limits, buf, why);
+            s = read_open_file(fd, limits, admission, buf, why);
             close(fd);
         }
         if (s >= 0 || why->detail != EIO) return s;

@@ -18,11 +18,19 @@ void ldri_buffer_free(ldri_buffer *b);
  */
 void ldri_buffer_trim(ldri_buffer *b, size_t keep);
 
+/* Asked once a file's size is known, before memory is taken for it; may block.  LDR_OK: go on;
+ * LDR_E_LIMIT: it is more than may ever be taken; LDR_E_ABORTED: the loader stops. */
+typedef struct ldri_admission {
+    ldr_status (*admit)(void *arg, size_t bytes);
+    void *arg;
+} ldri_admission;
+
 /* Reads the regular file `path`, relative to dir_fd (or AT_FDCWD), whole.  Never blocks on a FIFO
  * or device.  A large file is looked at before it is read: what is neither JPEG nor PNG is refused
- * after its first bytes.  On failure *why tells the cause; NONE for a lack of memory or
- * descriptors, and for an I/O error that stayed through three tries. */
-ldr_status ldri_read_file(int dir_fd, const char *path, const ldri_limits *limits, ldri_buffer *buf,
-                          ldri_failure *why);
+ * after its first bytes.  admission may be NULL.  On failure *why (not NULL) tells the cause; NONE
+ * for a lack of memory or descriptors, for an I/O error that stayed through three tries, and for
+ * LDR_E_ABORTED. */
+ldr_status ldri_read_file(int dir_fd, const char *path, const ldri_limits *limits,
+                          const ldri_admission *admission, ldri_buffer *buf, ldri_failure *why);
 
 #endif

@@ -6,9 +6,6 @@
 
 #include "loader/params.h"
 
-#define KEEP_FILE_BYTES     ((size_t)16 << 20) /* larger buffers are given back after the picture */
-#define KEEP_OVERFLOW_BYTES ((size_t)64 << 20)
-
 static void fail_batch(ldri_host *h, uint32_t i, const ldr_error *error)
 {
     pthread_mutex_lock(&h->lock);
@@ -25,40 +22,51 @@ typedef struct place {
     int final; /* it has the room of a final picture, and is settled */
 } place;
 
-/* Decodes what `params` needs of the open picture into the arena, or, without room there, into the
- * worker's memory and from there, resampled, into the arena.  Fills *d. */
-static ldr_status decode_into_arena(ldri_worker *w, ldri_host *h, const ldri_params *params,
-                                    const ldri_image_info *info, place *where, ldri_descriptor *d,
+/* What is to be made of one file. */
+typedef struct order {
+    uint64_t sample;
+    ldri_params params;
+    ldri_image_info info;
+    ldri_box region; /* of the picture, to be decoded */
+    ldri_descriptor *descriptor;
+} order;
+
+static size_t crop_bytes(const order *r)
+{
+    return (size_t)ldri_pitch(r->region.width) * r->region.height;
+}
+
+/* Decodes the region into the arena, or, without room there, into the worker's memory and from
+ * there, resampled, into the arena. */
+static ldr_status decode_into_arena(ldri_worker *w, ldri_host *h, const order *r, place *where,
                                     ldri_failure *why)
 {
     struct ldr *ld = w->ld;
-    ldri_box region;
-    ldri_params_describe(&ld->o, params, info->width, info->height, d, &region);
+    ldri_descriptor *d = r->descriptor;
     d->kind = LDRI_RGB_CROP;
-    d->pitch = ldri_pitch(region.width);
-    size_t bytes = (size_t)d->pitch * region.height;
+    d->pitch = ldri_pitch(r->region.width);
     uint8_t *crop;
-    int in_arena = !where->final && ldri_arena_take_crop(&h->room, bytes, &where->offset);
+    int in_arena = !where->final && ldri_arena_take_crop(&h->room, crop_bytes(r), &where->offset);
     if (in_arena) {
         crop = h->memory.pixels + where->offset;
     } else {
         if (!where->final) where->offset = ldri_arena_take_final(&h->room);
         where->final = 1;
-        if (ldri_buffer_reserve(&w->overflow, bytes) < 0) {
+        if (ldri_buffer_reserve(&w->overflow, crop_bytes(r)) < 0) {
             return ldri_failure_set(why, LDR_E_NOMEM, LDR_CAUSE_NONE, ENOMEM,
-                                    "out of memory for a crop of %u x %u pixels", region.width,
-                                    region.height);
+                                    "out of memory for a crop of %u x %u pixels", r->region.width,
+                                    r->region.height);
         }
         crop = w->overflow.bytes;
     }
     uint64_t start = ldri_now_ns();
-    ldr_status s = ldri_decode_region(w->decoder, region.left, region.top, region.width,
-                                      region.height, crop, d->pitch, why);
+    ldr_status s = ldri_decode_region(w->decoder, r->region.left, r->region.top, r->region.width,
+                                      r->region.height, crop, d->pitch, why);
     uint64_t end = ldri_now_ns();
     ldri_counter_add(&w->decode.busy_ns, end - start);
     if (s < 0) return s;
     ldri_counter_add(&w->decode.items, 1);
-    ldri_counter_add(&w->decode.bytes, 3ull * region.width * region.height);
+    ldri_counter_add(&w->decode.bytes, 3ull * r->region.width * r->region.height);
 
     d->offset = where->offset;
     if (in_arena) {
@@ -70,7 +78,7 @@ static ldr_status decode_into_arena(ldri_worker *w, ldri_host *h, const ldri_par
         if (s < 0) {
             return ldri_failure_set(why, s, LDR_CAUSE_NONE, 0,
                                     "out of memory to resample a crop of %u x %u pixels",
-                                    region.width, region.height);
+                                    r->region.width, r->region.height);
         }
         d->kind = LDRI_RGB_FINAL;
         d->pitch = ldri_pitch(ld->o.width);
@@ -78,30 +86,73 @@ static ldr_status decode_into_arena(ldri_worker *w, ldri_host *h, const ldri_par
     return LDR_OK;
 }
 
-static ldr_status load_sample(ldri_worker *w, ldri_host *h, uint64_t sample, uint32_t repeat,
-                              place *where, ldri_descriptor *d, ldri_failure *why)
+static ldr_status admit_file(void *arg, size_t bytes)
+{
+    ldri_worker *w = arg;
+    if (bytes > w->ld->decode_budget.limit) return LDR_E_LIMIT;
+    /* What an earlier look at this picture found, if there was one, covers the file. */
+    if (bytes <= w->hold.bytes) return LDR_OK;
+    return ldri_hold_set(&w->hold, bytes) ? LDR_OK : LDR_E_ABORTED;
+}
+
+/* Reads the file and its header, and finds out what to decode.  The decoder is left open on
+ * success. */
+static ldr_status open_picture(ldri_worker *w, order *r, ldri_failure *why)
 {
     struct ldr *ld = w->ld;
     uint64_t start = ldri_now_ns();
-    ldr_status s = ldri_read_file(ldri_source_root_fd(ld->source),
-                                  ldri_source_name(ld->source, sample), &ld->limits, &w->file, why);
+    ldri_admission admission = {admit_file, w};
+    ldr_status s =
+        ldri_read_file(ldri_source_root_fd(ld->source), ldri_source_name(ld->source, r->sample),
+                       &ld->limits, &admission, &w->file, why);
     uint64_t read = ldri_now_ns();
     ldri_counter_add(&w->read.busy_ns, read - start);
     if (s < 0) return s;
     ldri_counter_add(&w->read.items, 1);
     ldri_counter_add(&w->read.bytes, w->file.n);
-
-    ldri_image_info info;
-    s = ldri_decode_begin(w->decoder, w->file.bytes, w->file.n, &info, why);
+    s = ldri_decode_begin(w->decoder, w->file.bytes, w->file.n, &r->info, why);
     ldri_counter_add(&w->decode.busy_ns, ldri_now_ns() - read);
-    if (s >= 0) {
-        ldri_params params;
-        ldri_params_draw(&ld->o, h->epoch, sample, repeat, &params);
-        s = decode_into_arena(w, h, &params, &info, where, d, why);
+    if (s < 0) return s;
+    ldri_params_describe(&ld->o, &r->params, r->info.width, r->info.height, r->descriptor,
+                         &r->region);
+    return LDR_OK;
+}
+
+/* Opens the picture with a hold on the decode budget for all it needs.  A crop counts whether it
+ * will find room in the arena or not, so that what is refused does not depend on timing. */
+static ldr_status open_within_budget(ldri_worker *w, order *r, ldri_failure *why)
+{
+    for (;;) {
+        ldr_status s = open_picture(w, r, why);
+        if (s < 0) return s;
+        uint64_t need = w->file.n + r->info.working_bytes + crop_bytes(r);
+        if (need > w->ld->decode_budget.limit) {
+            return ldri_failure_set(
+                why, LDR_E_LIMIT, LDR_CAUSE_LIMIT, 0,
+                "%u x %u pixels take %llu bytes to decode, more than decode_limit", r->info.width,
+                r->info.height, (unsigned long long)need);
+        }
+        if (ldri_hold_grow(&w->hold, need)) return LDR_OK;
+        /* Others use it: hold nothing while waiting for the whole, and begin again. */
+        ldri_decode_end(w->decoder);
+        ldri_buffer_free(&w->file);
+        if (!ldri_hold_set(&w->hold, need)) {
+            return ldri_failure_set(why, LDR_E_ABORTED, LDR_CAUSE_NONE, 0, "the loader stops");
+        }
     }
+}
+
+static ldr_status load_sample(ldri_worker *w, ldri_host *h, uint64_t sample, uint32_t repeat,
+                              place *where, ldri_descriptor *d, ldri_failure *why)
+{
+    order r = {.sample = sample, .descriptor = d};
+    ldri_params_draw(&w->ld->o, h->epoch, sample, repeat, &r.params);
+    ldr_status s = open_within_budget(w, &r, why);
+    if (s >= 0) s = decode_into_arena(w, h, &r, where, why);
     ldri_decode_end(w->decoder);
-    ldri_buffer_trim(&w->file, KEEP_FILE_BYTES);
-    ldri_buffer_trim(&w->overflow, KEEP_OVERFLOW_BYTES);
+    ldri_buffer_trim(&w->file, w->ld->keep_bytes);
+    ldri_buffer_trim(&w->overflow, w->ld->keep_bytes);
+    ldri_hold_release(&w->hold);
     return s;
 }
 
@@ -120,71 +171,78 @@ static void load_black(struct ldr *ld, ldri_host *h, uint64_t sample, place *whe
     d->offset = where->offset;
 }
 
-/* The whole of one job but its end.  A bad sample is an item like any other: what becomes of it is
- * the policy's. */
-static void load_job(ldri_worker *w, ldri_host *h, uint32_t i)
+static ldr_status bad_sample_error(const struct ldr *ld, uint64_t sample, const ldri_failure *why,
+                                   ldr_error *error)
+{
+    char path[300];
+    const char *remedy = ld->o.on_bad == LDR_BAD_STOP
+                             ? "remove it, or let on_bad replace it"
+                             : "16 candidates for its place are bad too: check the source";
+    return ldri_error_set(error, why->status, why->detail, sample, "%s: %s: %s",
+                          ldri_source_shown_path(ld->source, sample, path, sizeof path), why->text,
+                          remedy);
+}
+
+/* Loads place i: its own sample or, if that is bad, what the policy puts there.  On failure *error
+ * is the batch's. */
+static ldr_status load_place(ldri_worker *w, ldri_host *h, uint32_t i, ldr_error *error)
 {
     struct ldr *ld = w->ld;
     ldri_descriptor *d = &h->memory.descriptors[i];
     ldri_pick pick;
     ldri_plan_pick(&ld->plan, h->epoch, h->batch, i, &pick);
-    uint64_t sample = pick.sample;
     place where = {0};
-    ldri_failure why, first;
+    ldri_failure why;
+    uint64_t sample = pick.sample;
     ldr_status s = load_sample(w, h, sample, 0, &where, d, &why);
     h->ok[i] = 1;
-    if (s < 0 && why.cause != LDR_CAUSE_NONE) {
-        first = why;
+    ldri_failure first = why;
+    for (uint32_t j = 0; s < 0 && why.cause != LDR_CAUSE_NONE; j++) {
         ldri_bad_list_add(&ld->bad, sample, h->epoch, &why);
         if (ld->o.on_bad == LDR_BAD_MARK) {
             load_black(ld, h, sample, &where, d);
             h->ok[i] = 0;
             s = LDR_OK;
-        }
-        for (uint32_t j = 0; ld->o.on_bad == LDR_BAD_REPLACE && j < LDRI_CANDIDATES; j++) {
+        } else if (ld->o.on_bad == LDR_BAD_STOP || j == LDRI_CANDIDATES) {
+            return bad_sample_error(ld, pick.sample, &first, error);
+        } else {
             sample = ldri_plan_replacement(&ld->plan, h->epoch, pick.sample, j);
             s = load_sample(w, h, sample, LDRI_REPEAT_REPLACEMENT, &where, d, &why);
-            if (s >= 0 || why.cause == LDR_CAUSE_NONE) break;
-            ldri_bad_list_add(&ld->bad, sample, h->epoch, &why);
-        }
-        if (s < 0 &&
-            why.cause != LDR_CAUSE_NONE) { /* the first cause is what the caller can act on */
-            char path[300];
-            ldr_error error;
-            const char *remedy = ld->o.on_bad == LDR_BAD_STOP
-                                     ? "remove it, or let on_bad replace it"
-                                     : "16 candidates for its place are bad too: check the source";
-            ldri_error_set(&error, first.status, first.detail, pick.sample, "%s: %s: %s",
-                           ldri_source_shown_path(ld->source, pick.sample, path, sizeof path),
-                           first.text, remedy);
-            fail_batch(h, i, &error);
-            return;
         }
     }
     if (s < 0) {
         char path[300];
-        ldr_error error;
-        ldri_error_set(&error, why.status, why.detail, sample, "cannot load %s: %s",
-                       ldri_source_shown_path(ld->source, sample, path, sizeof path), why.text);
-        fail_batch(h, i, &error);
-        return;
+        return ldri_error_set(error, s, why.detail, sample, "cannot load %s: %s",
+                              ldri_source_shown_path(ld->source, sample, path, sizeof path),
+                              why.text);
     }
     h->samples[i] = sample;
     h->memory.labels[i] = ldri_source_class(ld->source, sample);
-    if (ld->ops->augments_in_workers) {
-        uint64_t start = ldri_now_ns();
-        s = ld->ops->augment_sample(ld->backend, w->scratch, h->id, i, h->output);
-        ldri_counter_add(&w->augment.busy_ns, ldri_now_ns() - start);
-        if (s < 0) {
-            ldr_error error;
-            ldri_error_set(&error, s, 0, sample,
-                           "out of memory to augment an image: lower threads");
-            fail_batch(h, i, &error);
-            return;
-        }
-        ldri_counter_add(&w->augment.items, 1);
-        ldri_counter_add(&w->augment.bytes, ld->final_bytes);
+    return LDR_OK;
+}
+
+static ldr_status augment_place(ldri_worker *w, ldri_host *h, uint32_t i, ldr_error *error)
+{
+    struct ldr *ld = w->ld;
+    uint64_t start = ldri_now_ns();
+    ldr_status s = ld->ops->augment_sample(ld->backend, w->scratch, h->id, i, h->output);
+    ldri_counter_add(&w->augment.busy_ns, ldri_now_ns() - start);
+    if (s < 0) {
+        return ldri_error_set(error, s, 0, h->samples[i],
+                              "out of memory to augment an image: lower threads");
     }
+    ldri_counter_add(&w->augment.items, 1);
+    ldri_counter_add(&w->augment.bytes, ld->final_bytes);
+    return LDR_OK;
+}
+
+/* The whole of one job but its end. */
+static void do_job(ldri_worker *w, ldri_host *h, uint32_t i)
+{
+    ldr_error error;
+    ldr_status s = load_place(w, h, i, &error);
+    if (s >= 0 && w->ld->ops->augments_in_workers) s = augment_place(w, h, i, &error);
+    if (s < 0) fail_batch(h, i, &error);
 }
 
 /* The next job, or NULL when the loader stops. */
@@ -217,7 +275,7 @@ void ldri_worker_main(void *arg)
     ldri_job *job;
     while ((job = take_job(w)) != NULL) {
         ldri_host *h = job->host;
-        load_job(w, h, job->index);
+        do_job(w, h, job->index);
         /* W1: release, so that this sample's pixels, label and descriptor are visible to whoever
          * sees the counter; acquire, so that the last worker passes on all the others' through the
          * ring.  Pairs with itself and the ring's P1. */

@@ -51,6 +51,7 @@ static void defaults_are_those_of_the_header(void **state)
     assert_int_equal(o.threads, 0);
     assert_int_equal(o.depth, 4);
     assert_int_equal(o.pinned_limit, 0);
+    assert_int_equal(o.decode_limit, 1 << 30);
     assert_int_equal(o.max_pixels, 100000000);
     assert_int_equal(o.max_scans, 500);
     assert_int_equal(o.max_file, 1 << 30);
@@ -206,6 +207,7 @@ static void whole_numbers_have_ranges(void **state)
     REFUSED(first_epoch, (uint64_t)1 << 32);
     ACCEPTED(seed, UINT64_MAX);
     REFUSED(max_pixels, 0);
+    REFUSED(decode_limit, 0);
     REFUSED(max_scans, 0);
     REFUSED(max_file, 0);
     ACCEPTED(pinned_limit, SIZE_MAX);

@@ -22,7 +22,7 @@ static const ldri_limits limits = {100000000, 500, 4 << 20};
 static ldr_status read_it(const char *name, ldri_buffer *b, ldri_failure *why)
 {
     memset(why, 0xee, sizeof *why);
-    return ldri_read_file(root_fd, name, &limits, b, why);
+    return ldri_read_file(root_fd, name, &limits, NULL, b, why);
 }
 
 static void fails_with(const char *name, ldr_cause cause)
