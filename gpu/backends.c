@@ -2,6 +2,7 @@
 #include "loader/backend.h"
 
 #include "gpu/backend_cpu.h"
+#include "gpu/simd.h"
 
 const ldri_backend_ops *ldri_backend_find(ldr_device device, ldr_error *err)
 {
@@ -13,4 +14,10 @@ const ldri_backend_ops *ldri_backend_find(ldr_device device, ldr_error *err)
     ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE, "device %d is unknown: use auto or cpu",
                    (int)device);
     return NULL;
+}
+
+const char *ldri_backend_simd(const char **best)
+{
+    *best = ldri_simd_name(ldri_simd_best());
+    return ldri_simd_name(ldri_simd_wanted());
 }

@@ -7,6 +7,7 @@
 #ifndef LDR_NORMALISE_H
 #define LDR_NORMALISE_H
 
+#include "gpu/x86.h"
 #include "loader/status.h"
 
 typedef struct ldri_normaliser ldri_normaliser;
@@ -19,7 +20,7 @@ typedef struct ldri_normalise_kernels {
 } ldri_normalise_kernels;
 
 extern const ldri_normalise_kernels ldri_normalise_plain;
-#if defined(__x86_64__) && defined(__GNUC__)
+#if LDRI_X86
 extern const ldri_normalise_kernels ldri_normalise_avx2;
 extern const ldri_normalise_kernels ldri_normalise_avx512;
 #endif

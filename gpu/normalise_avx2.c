@@ -4,7 +4,7 @@
  * as ldri_f16_bits does. */
 #include "gpu/normalise.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if LDRI_X86
 #include <immintrin.h>
 #include <string.h>
 

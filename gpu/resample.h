@@ -10,14 +10,9 @@
 #ifndef LDR_RESAMPLE_H
 #define LDR_RESAMPLE_H
 
+#include "gpu/x86.h"
 #include "loader/descriptor.h"
 #include "loader/status.h"
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define LDRI_X86 1
-#else
-#define LDRI_X86 0
-#endif
 
 /* Room after each row that a horizontal pass writes: vector stores spill into it. */
 #define LDRI_RESAMPLE_SPILL 64

@@ -38,6 +38,12 @@ INLINE __m256d filter_value(int filter, __m256d x)
     return _mm256_blendv_pd(far, near, below_one);
 }
 
+INLINE __m256d from_u32(__m128i v) /* exact */
+{
+    v = _mm_xor_si128(v, _mm_set1_epi32(INT32_MIN));
+    return _mm256_add_pd(_mm256_cvtepi32_pd(v), _mm256_set1_pd(2147483648.0));
+}
+
 /* Four outputs at once, a tap at a time; taps past an output's window count as zero, which leaves
  * its sum as it is.  Four taps are transposed to be stored. */
 TARGET static void weights(ldri_table *t, const ldri_axis *axis, int filter, uint32_t first)
@@ -47,16 +53,14 @@ TARGET static void weights(ldri_table *t, const ldri_axis *axis, int filter, uin
     const __m256d half = _mm256_set1_pd(0.5), unit = _mm256_set1_pd(4194304.0);
     const __m256d sign = _mm256_set1_pd(-0.0), zero = _mm256_setzero_pd();
     for (uint32_t j = 0; j < t->padded; j += 4) {
-        double at[4], lo[4], n[4];
-        for (uint32_t i = 0; i < 4; i++) {
-            uint32_t o = j + i < t->count ? j + i : t->count - 1;
-            at[i] = (double)(first + o);
-            lo[i] = (double)t->lo[o] + (double)axis->stored;
-            n[i] = t->n[o];
-        }
-        __m256d center =
-            _mm256_mul_pd(_mm256_add_pd(_mm256_loadu_pd(at), half), _mm256_set1_pd(scale));
-        __m256d start = _mm256_loadu_pd(lo), count = _mm256_loadu_pd(n), sum = zero;
+        /* Entries that fill up the table repeat the last output. */
+        __m128i out = _mm_min_epu32(
+            _mm_add_epi32(_mm_set1_epi32((int)(first + j)), _mm_setr_epi32(0, 1, 2, 3)),
+            _mm_set1_epi32((int)(first + t->count - 1)));
+        __m256d center = _mm256_mul_pd(_mm256_add_pd(from_u32(out), half), _mm256_set1_pd(scale));
+        __m256d start = _mm256_add_pd(from_u32(_mm_loadu_si128((const __m128i *)(t->lo + j))),
+                                      _mm256_set1_pd(axis->stored));
+        __m256d count = from_u32(_mm_loadu_si128((const __m128i *)(t->n + j))), sum = zero;
         for (uint32_t k = 0; k < t->taps; k++) {
             __m256d kk = _mm256_set1_pd(k);
             __m256d x = _mm256_add_pd(_mm256_sub_pd(_mm256_add_pd(kk, start), center), half);

@@ -4,12 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if LDRI_X86
+#include <cpuid.h>
+#endif
+
+#if LDRI_X86
+/* Not every compiler knows the name.  The registers that it needs are checked with AVX2. */
+static int has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 ldri_simd ldri_simd_best(void)
 {
 #if LDRI_X86
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-        !__builtin_cpu_supports("f16c"))
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
         return LDRI_SIMD_NONE;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&

@@ -97,4 +97,8 @@ typedef struct ldri_backend_ops {
  * Defined in gpu/backends.c. */
 const ldri_backend_ops *ldri_backend_find(ldr_device device, ldr_error *err);
 
+/* The vector instructions that work on the CPU uses, LDR_SIMD heeded; *best: those it could use
+ * here.  Static strings. */
+const char *ldri_backend_simd(const char **best);
+
 #endif

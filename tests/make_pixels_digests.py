@@ -3,12 +3,13 @@
 
 usage: make_pixels_digests.py >tests/pixels_digests.h          (needs Pillow and numpy)
 
-The contract is the order of the passes of Pillow up to 12.2, horizontal first.  Pillow 12.3 and 13 take the
-vertical pass first where it is cheaper, which moves some pixels by one level; so each pass is asked for by a call
-of its own, which gives the same in every version.
+The contract is the order of the passes of Pillow up to 12.2, horizontal first.  Pillow 12.3 and 13
+take the vertical pass first for some sizes, which moves some pixels by a level or more; so each
+pass is asked for by a call of its own, which gives the same in every version.
 
-tests/test_pixels.c draws the same pictures and the same cases by the same integer formulas, resamples
-them with the library, and compares digests (FNV-1a, 64 bits, over the final picture's RGB bytes).
+tests/test_pixels.c draws the same pictures and the same cases by the same integer formulas,
+resamples them with the library, and compares digests (FNV-1a, 64 bits, over the final picture's
+RGB bytes).
 """
 import numpy as np
 import PIL
@@ -145,7 +146,7 @@ def table(name, make, n):
     print("};")
 
 
-print("/* pixels_digests.h - made by make_pixels_digests.py with Pillow " + PIL.__version__ + ". */")
+print(f"/* pixels_digests.h - made by make_pixels_digests.py with Pillow {PIL.__version__}. */")
 print("#ifndef LDR_PIXELS_DIGESTS_H\n#define LDR_PIXELS_DIGESTS_H\n\n#include <stdint.h>")
 table("random_digests", random_case, N_RANDOM)
 table("eval_digests", eval_case, N_EVAL)

@@ -378,11 +378,11 @@ static void ordinary_pictures_do_not_allocate(void **unused)
         uint8_t *crop = calloc(8192, 16 * 1536); /* never written: one page stands for most */
         uint8_t *out = malloc(64 * 48 * 3);
         assert_true(crop && out);
-        for (uint32_t i = 0; i < (level ? 30u : 8u); i++) {
+        for (uint32_t i = 0; i < (level ? 12u : 4u); i++) {
             state = 400 + i * 64;
             ldri_descriptor d = {.filter = i % 2 ? LDR_BICUBIC : LDR_BILINEAR};
-            d.x = whole_axis(i < 2 ? 8192 : draw(1, 4096), 64);
-            d.y = whole_axis(i == 1 ? 8192 : draw(1, i % 8 ? 300 : 8192), 48);
+            d.x = whole_axis(i == 0 ? 8192 : draw(1, i == 1 ? 300 : 4096), 64);
+            d.y = whole_axis(i == 1 ? 8192 : draw(1, 300), 48);
             d.pitch = ldri_pitch(d.x.n);
             assert_int_equal(ldri_resampler_run(r, &d, crop, out, 64 * 3), LDR_OK);
             assert_int_equal(ldri_resampler_bytes(r), before);
