@@ -119,6 +119,24 @@ typedef enum ldr_cause {
     LDR_N_CAUSES
 } ldr_cause;
 
+typedef enum ldr_log_level {
+    LDR_LOG_ERROR,
+    LDR_LOG_WARN,
+    LDR_LOG_INFO,
+    LDR_LOG_DEBUG
+} ldr_log_level;
+
+/* Where log lines go: one printable line, without a newline.  Called from any thread of the library
+ * and from callers' own, several at once; must not call the library. */
+typedef void (*ldr_log_fn)(void *user, int level, const char *line);
+
+/* Custom storage: gives the encoded bytes of a sample.  buf has room for *len bytes.  Called from
+ * the workers, several at once. LDR_OK       the bytes are in buf, *len is how many LDR_E_LIMIT buf
+ * is too small: *len is how many there are; it is called again LDR_E_IO     this sample cannot be
+ * had: a bad sample, handled by on_bad other        the batch fails with LDR_E_CALLBACK and this
+ * number as the detail */
+typedef int (*ldr_fetch_fn)(void *user, uint64_t sample, const char *name, void *buf, size_t *len);
+
 /* Flat on purpose: it grows at its end, and each field is a command-line option of the same name.
  * Plain values: ldr_options_init sets the defaults named here, a zero is a zero.  Strings are
  * copied by ldr_open. */
@@ -129,6 +147,9 @@ typedef struct ldr_options {
     ldr_order class_order; /* bytes */
     uint32_t follow_links; /* 0.  1: follow links to directories below a class too, each directory
                               once */
+    ldr_fetch_fn fetch; /* NULL: names are files.  Else they are only names, from a list file or a
+                           directory */
+    void *fetch_user;
     /* a batch and an epoch */
     uint32_t batch;         /* 64 images */
     uint32_t width, height; /* 224 pixels */
@@ -164,6 +185,8 @@ typedef struct ldr_options {
     uint32_t max_scans;  /* 500 scans of a progressive JPEG */
     size_t max_file;     /* 1 GiB */
     ldr_on_bad on_bad;   /* replace */
+    ldr_log_fn log;      /* NULL: standard error.  Gets warnings, and what LDR_DEBUG asks for */
+    void *log_user;
 } ldr_options;
 
 typedef struct ldr_batch { /* owned by the library; readable from ldr_next to ldr_release */

@@ -30,12 +30,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "decode/decode.h"
 #include "loader/arena.h"
 #include "loader/backend.h"
 #include "loader/bad_list.h"
 #include "loader/budget.h"
+#include "loader/log.h"
 #include "loader/plan.h"
 #include "loader/queue.h"
 #include "loader/read.h"
@@ -89,6 +91,8 @@ typedef struct ldri_counter { /* of one stage and one thread; written by that th
     _Atomic uint64_t items, bytes, busy_ns, starved_ns, blocked_ns;
 } ldri_counter;
 
+typedef enum ldri_doing { LDRI_IDLE, LDRI_READING, LDRI_DECODING, LDRI_AUGMENTING } ldri_doing;
+
 typedef struct ldri_worker {
     _Alignas(LDRI_CACHE_LINE) struct ldr *ld;
     ldri_thread thread;
@@ -97,6 +101,10 @@ typedef struct ldri_worker {
     ldri_buffer file;     /* the encoded bytes */
     ldri_buffer overflow; /* a crop that found no room in its arena */
     ldri_hold hold;       /* of decode_limit, for the picture it is at */
+    /* For the watchdog's line: what the worker is at, and since when. */
+    _Atomic int doing;
+    _Atomic uint64_t sample, since_ns;
+    int cold; /* its last reads took so long that reading ahead pays */
     _Alignas(LDRI_CACHE_LINE) ldri_counter read, decode, augment;
 } ldri_worker;
 
@@ -123,6 +131,8 @@ struct ldr {
     _Atomic int no_room; /* staging thread found no free arena or output: idle workers are blocked,
                             not starved */
 
+    ldri_log log;
+    uint64_t watchdog_ns; /* a wait of ldr_next that is longer is reported; 0: never */
     ldri_bad_list bad;
     ldri_budget decode_budget;
     size_t keep_bytes; /* a worker's buffer above this is freed after its picture */
@@ -148,8 +158,21 @@ void ldri_staging_main(void *ld);
 /* Tells the workers' and the staging thread's loops to end; does not wait for them. */
 void ldri_pipeline_stop(struct ldr *ld);
 
+void ldri_pipeline_destroy(struct ldr *ld); /* frees any prefix of it; the threads are stopped */
+
+/* Log lines: what listing found and passed over; memory made; a wait that has lasted too long, and
+ * what waits for what. */
+void ldri_report_source(const struct ldr *ld, uint64_t took_ns);
+void ldri_report_memory(const struct ldr *ld);
+void ldri_report_wait(const struct ldr *ld, uint64_t waited_ns);
+
 /* Records a failure of the whole loader, if it is the first. */
 void ldri_pipeline_fail(struct ldr *ld, const ldr_error *error);
+
+static inline int ldri_forked(const struct ldr *ld)
+{
+    return getpid() != ld->pid;
+}
 
 static inline void ldri_counter_add(_Atomic uint64_t *c, uint64_t n)
 {

@@ -180,6 +180,13 @@ void *ldri_ring_pop(ldri_ring *r)
     return object;
 }
 
+size_t ldri_ring_count(const ldri_ring *r)
+{
+    uint64_t popped = atomic_load_explicit(&r->pop_at, memory_order_relaxed);
+    uint64_t pushed = atomic_load_explicit(&r->push_at, memory_order_relaxed);
+    return pushed > popped ? (size_t)(pushed - popped) : 0;
+}
+
 void ldri_event_init(ldri_event *e)
 {
     atomic_init(&e->epoch, 0);

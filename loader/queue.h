@@ -69,6 +69,8 @@ void ldri_ring_push(ldri_ring *r, void *object);
  * yet to signal). */
 void *ldri_ring_pop(ldri_ring *r);
 
+size_t ldri_ring_count(const ldri_ring *r); /* objects in it, about: others push and pop */
+
 typedef struct ldri_event {
     _Alignas(LDRI_CACHE_LINE) _Atomic uint32_t epoch; /* futex word: changes with each wake */
     _Atomic uint32_t waiters;                         /* announced */

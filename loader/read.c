@@ -83,6 +83,17 @@ static ldr_status read_start(int fd, size_t n, ldri_buffer *buf, ldri_failure *w
     return LDR_OK;
 }
 
+ldr_status ldri_admit(const ldri_admission *admission, size_t bytes, ldri_failure *why)
+{
+    ldr_status s = admission ? admission->admit(admission->arg, bytes) : LDR_OK;
+    if (s == LDR_E_LIMIT) {
+        return ldri_failure_set(why, s, LDR_CAUSE_LIMIT, 0, "%zu bytes, more than decode_limit",
+                                bytes);
+    }
+    if (s < 0) return ldri_failure_set(why, s, LDR_CAUSE_NONE, 0, "the loader stops");
+    return LDR_OK;
+}
+
 static ldr_status read_open_file(int fd, const ldri_limits *limits, const ldri_admission *admission,
                                  ldri_buffer *buf, ldri_failure *why)
 {
@@ -107,12 +118,8 @@ static ldr_status read_open_file(int fd, const ldri_limits *limits, const ldri_a
     }
     /* Some file systems say 0 for files that have bytes: ask for a page all the same. */
     if (!size) size = LOOK_BYTES;
-    ldr_status s = admission ? admission->admit(admission->arg, size) : LDR_OK;
-    if (s == LDR_E_LIMIT) {
-        return ldri_failure_set(why, s, LDR_CAUSE_LIMIT, 0, "%zu bytes, more than decode_limit",
-                                size);
-    }
-    if (s < 0) return ldri_failure_set(why, s, LDR_CAUSE_NONE, 0, "the loader stops");
+    ldr_status s = ldri_admit(admission, size, why);
+    if (s < 0) return s;
     return read_start(fd, size, buf, why);
 }
 
@@ -136,4 +143,12 @@ ldr_status ldri_read_file(int dir_fd, const char *path, const ldri_limits *limit
         if (s >= 0 || why->detail != EIO) return s;
     }
     return s;
+}
+
+void ldri_read_ahead(int dir_fd, const char *path)
+{
+    int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return;
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED); /* a hint */
+    close(fd);
 }

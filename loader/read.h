@@ -25,6 +25,9 @@ typedef struct ldri_admission {
     void *arg;
 } ldri_admission;
 
+/* admission NULL: LDR_OK.  A refusal fills *why. */
+ldr_status ldri_admit(const ldri_admission *admission, size_t bytes, ldri_failure *why);
+
 /* Reads the regular file `path`, relative to dir_fd (or AT_FDCWD), whole.  Never blocks on a FIFO
  * or device.  A large file is looked at before it is read: what is neither JPEG nor PNG is refused
  * after its first bytes.  admission may be NULL.  On failure *why (not NULL) tells the cause; NONE
@@ -32,5 +35,9 @@ typedef struct ldri_admission {
  * LDR_E_ABORTED. */
 ldr_status ldri_read_file(int dir_fd, const char *path, const ldri_limits *limits,
                           const ldri_admission *admission, ldri_buffer *buf, ldri_failure *why);
+
+/* Tells the kernel that the file will be read soon.  Failures do not matter: reading it will tell.
+ */
+void ldri_read_ahead(int dir_fd, const char *path);
 
 #endif

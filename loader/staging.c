@@ -114,6 +114,10 @@ static void publish(hub *u, ldri_host *h, ldri_out *out)
     };
     int last = u->submitted + 1 == u->total;
     out->ends_epoch = h->batch + 1 == ld->plan.n_batches && !last;
+    ldri_log_line(&ld->log, LDR_LOG_DEBUG, LDRI_LOG_STAGE,
+                  "batch %llu of epoch %llu: %u images, %zu bytes of arena used",
+                  (unsigned long long)h->batch, (unsigned long long)h->epoch, h->count,
+                  ldri_arena_used(&h->room));
     ldri_ring_push(&ld->ready, out);
     ldri_event_signal(&ld->ready_event, 1);
 }

@@ -1,7 +1,6 @@
 #include "loader/pipeline.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static uint64_t load(const _Atomic uint64_t *c)
 {
@@ -37,7 +36,7 @@ static const char *find_limit(const ldr_stats *s)
 ldr_status ldr_stats_get(const ldr *ld, ldr_stats *out)
 {
     if (!ld || !out) return LDR_E_INVALID;
-    if (getpid() != ld->pid) return LDR_E_FORKED;
+    if (ldri_forked(ld)) return LDR_E_FORKED;
     if (out->size < sizeof out->size || out->size > sizeof *out) return LDR_E_INVALID;
     ldr_stats s = {.size = out->size};
     for (uint32_t i = 0; i < ld->n_workers; i++) {
