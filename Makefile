@@ -14,12 +14,18 @@ AR      ?= ar
 Q       := $(if $(V),,@)
 say      = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 
+# Hardening; HARDEN= turns it off.  Sanitizers bring checks of their own.
+HARDEN   ?= -fstack-protector-strong -D_FORTIFY_SOURCE=2
+HARDEN_LD ?= -Wl,-z,relro,-z,now
+
 # Contraction off and no fast math: CPU and GPU must agree to the bit (CONTRIBUTING.md).
 CPPFLAGS += -I. -Iloader -D_GNU_SOURCE -MMD -MP
 CFLAGS   ?= -O2 -g
 CFLAGS_ALL = -std=c11 -ffp-contract=off -fno-strict-aliasing -fPIC -pthread \
              -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
-             -Wvla -Wno-unused-parameter $(if $(WERROR),-Werror) $(CFLAGS) $(SANITIZE)
+             -Wvla -Wno-unused-parameter $(if $(WERROR),-Werror) $(CFLAGS) \
+             $(if $(SANITIZE),$(SANITIZE),$(HARDEN))
+LDFLAGS_ALL = $(if $(SANITIZE),,$(HARDEN_LD)) $(LDFLAGS)
 LDLIBS   += -ljpeg -lpng -lz -lm -pthread
 
 ifeq ($(VARIANT),asan)
@@ -45,6 +51,14 @@ HELPER_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/helper_*.c))
 CMOCKA_CPP := $(if $(CMOCKA),-I$(CMOCKA)/include)
 CMOCKA_LIB := $(if $(CMOCKA),$(addprefix -L,$(wildcard $(CMOCKA)/lib $(CMOCKA)/lib/*-linux-gnu))) -lcmocka
 
+# Where install puts things.
+PREFIX     ?= /usr/local
+BINDIR     ?= $(PREFIX)/bin
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR     ?= $(PREFIX)/share/man
+
+.PHONY: install uninstall check-install
 .PHONY: all help deps demo check check-asan check-ubsan check-tsan layers format clean tests samples
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -56,6 +70,9 @@ help:
 	@echo 'make deps          install what is missing to build and test (apt, as root)'
 	@echo 'make demo          draw a small tree of pictures, load it, write build/demo/contact.png'
 	@echo 'make check         build and run all tests'
+	@echo 'make install       library, header, command, manual page to $(PREFIX) (PREFIX=, DESTDIR=)'
+	@echo 'make uninstall     remove what install put there'
+	@echo 'make check-install install into an empty folder, build against it, uninstall'
 	@echo 'make check-asan    the same under AddressSanitizer; also check-ubsan, check-tsan'
 	@echo 'make layers        check which part includes which'
 	@echo 'make format        clang-format all sources'
@@ -64,7 +81,7 @@ help:
 # --- build -----------------------------------------------------------------------------------
 
 # Changed compilers or flags rebuild everything of the variant.
-FLAGS_NOW := $(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) $(LDLIBS)
+FLAGS_NOW := $(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(LDLIBS)
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' >$@
@@ -84,7 +101,7 @@ $(B)/libldr.a: $(LIB_OBJ)
 
 $(B)/libldr.so.$(VERSION): $(LIB_OBJ) loader/libldr.map
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libldr.so.$(SOMAJOR) \
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -shared -Wl,-soname,libldr.so.$(SOMAJOR) \
 	    -Wl,--version-script=loader/libldr.map $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(LIB_OBJ) $(LDLIBS)
 
 $(B)/libldr.so: $(B)/libldr.so.$(VERSION)
@@ -92,19 +109,50 @@ $(B)/libldr.so: $(B)/libldr.so.$(VERSION)
 
 $(B)/ldr: $(CMD_OBJ) $(B)/libldr.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS)
 
 samples: $(SAMPLES)
 $(B)/samples/%: $(B)/samples/%.o $(B)/libldr.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS)
 
 tests: $(TESTS)
 $(B)/tests/test_%: $(B)/tests/test_%.o $(HELPER_OBJ) $(B)/libldr.a $(filter-out %/main.o,$(CMD_OBJ))
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libldr.a $(CMOCKA_LIB) $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(B)/libldr.a $(CMOCKA_LIB) $(LDLIBS)
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(TESTS:=.d) $(SAMPLES:=.d) $(HELPER_OBJ:.o=.d)
+
+# --- install ----------------------------------------------------------------------------------
+
+$(B)/ldr.1: $(B)/ldr loader/man.sh
+	$(call say,MAN,$@)
+	$(Q)bash loader/man.sh $(B)/ldr >$@
+
+# Written anew each time: it depends on PREFIX.
+$(B)/ldr.pc: loader/ldr.pc.in FORCE
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' loader/ldr.pc.in >$@
+
+install: all $(B)/ldr.1 $(B)/ldr.pc
+	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR)/ldr $(MANDIR)/man1)
+	install -m 755 $(B)/ldr $(DESTDIR)$(BINDIR)/ldr
+	install -m 644 $(B)/libldr.a $(DESTDIR)$(LIBDIR)/libldr.a
+	install -m 755 $(B)/libldr.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libldr.so.$(VERSION)
+	ln -sf libldr.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libldr.so.$(SOMAJOR)
+	ln -sf libldr.so.$(SOMAJOR) $(DESTDIR)$(LIBDIR)/libldr.so
+	install -m 644 $(B)/ldr.pc $(DESTDIR)$(LIBDIR)/pkgconfig/ldr.pc
+	install -m 644 loader/loader.h $(DESTDIR)$(INCLUDEDIR)/ldr/loader.h
+	install -m 644 $(B)/ldr.1 $(DESTDIR)$(MANDIR)/man1/ldr.1
+
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(BINDIR)/ldr $(LIBDIR)/libldr.a $(LIBDIR)/libldr.so.$(VERSION) \
+	    $(LIBDIR)/libldr.so.$(SOMAJOR) $(LIBDIR)/libldr.so $(LIBDIR)/pkgconfig/ldr.pc \
+	    $(INCLUDEDIR)/ldr/loader.h $(MANDIR)/man1/ldr.1)
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/ldr 2>/dev/null
+
+check-install: all samples
+	@bash tests/run.sh $(B) check_install
 
 # --- what a stranger types -------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and test: a C compiler, libjpeg-turbo, libpng, cmocka.
+# Installs what is missing to build and test: a C compiler, libjpeg-turbo, libpng, pkg-config, cmocka.
 # Uses apt; asks for nothing that is there already.
 set -euo pipefail
 
@@ -12,6 +12,7 @@ have() { # HEADER...: does the compiler find them?
 have jpeglib.h || need+=(libjpeg-dev)
 have png.h || need+=(libpng-dev)
 have zlib.h || need+=(zlib1g-dev)
+command -v pkg-config >/dev/null || need+=(pkg-config)
 [ -n "${CMOCKA:-}" ] || have cmocka.h || need+=(libcmocka-dev)
 
 if [ ${#need[@]} -eq 0 ]; then
