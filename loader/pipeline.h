@@ -104,7 +104,7 @@ typedef struct ldri_worker {
     /* For the watchdog's line: what the worker is at, and since when. */
     _Atomic int doing;
     _Atomic uint64_t sample, since_ns;
-    int cold; /* its last reads took so long that reading ahead pays */
+    int cold; /* samples for which it still reads ahead */
     _Alignas(LDRI_CACHE_LINE) ldri_counter read, decode, augment;
 } ldri_worker;
 

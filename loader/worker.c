@@ -7,8 +7,11 @@
 #include "loader/fetch.h"
 #include "loader/params.h"
 
-#define COLD_READ_NS 400000u /* a read of a photograph from the page cache takes a tenth of it */
-#define READ_AHEAD   128u    /* samples; at 100 KB each, 13 MB of page cache */
+/* A read that takes longer than this came from a disk: from the page cache a photograph takes a
+ * quarter of it. */
+#define COLD_READ_NS(bytes) (80000u + (bytes) / 2)
+#define COLD_READS          256 /* samples for which a worker then reads ahead: it makes reads look warm */
+#define READ_AHEAD          128u /* how many samples; at 100 KB each, 13 MB of page cache */
 
 static void fail_batch(ldri_host *h, uint32_t i, const ldr_error *error)
 {
@@ -127,8 +130,8 @@ static ldr_status open_picture(ldri_worker *w, order *r, ldri_failure *why)
     ldr_status s = get_bytes(w, r->sample, why);
     uint64_t read = ldri_now_ns();
     ldri_counter_add(&w->read.busy_ns, read - start);
-    w->cold = read - start > COLD_READ_NS;
     if (s < 0) return s;
+    if (read - start > COLD_READ_NS(w->file.n)) w->cold = COLD_READS;
     ldri_counter_add(&w->read.items, 1);
     ldri_counter_add(&w->read.bytes, w->file.n);
     s = ldri_decode_begin(w->decoder, w->file.bytes, w->file.n, &r->info, why);
@@ -294,7 +297,10 @@ static void read_ahead(const ldri_worker *w, const ldri_host *h, uint32_t i)
 static void do_job(ldri_worker *w, ldri_host *h, uint32_t i)
 {
     ldr_error error;
-    if (w->cold && !w->ld->o.fetch) read_ahead(w, h, i);
+    if (w->cold > 0 && !w->ld->o.fetch) {
+        w->cold--;
+        read_ahead(w, h, i);
+    }
     ldr_status s = load_place(w, h, i, &error);
     if (s >= 0 && w->ld->ops->augments_in_workers) s = augment_place(w, h, i, &error);
     if (s < 0) fail_batch(h, i, &error);
