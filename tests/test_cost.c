@@ -247,6 +247,16 @@ static void threads_are_as_configured_and_affinity_is_left_alone(void **unused)
     assert_int_equal(getpriority(PRIO_PROCESS, 0), 0); /* only our own threads are nice */
 }
 
+static size_t resident_bytes(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    size_t total, resident;
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%zu %zu", &total, &resident), 2);
+    fclose(f);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static void memory_stays_where_it_is(void **unused)
 {
     (void)unused;
@@ -264,23 +274,29 @@ static void memory_stays_where_it_is(void **unused)
     o.source = root;
     o.epochs = 52;
     ldr *ld = open_or_fail(&o);
-    size_t base = 0;
+    size_t base = 0, base_resident = 0;
     const ldr_batch *b;
     for (int epoch = 0; epoch < 52; epoch++) {
         ldr_status s;
         while ((s = ldr_next(ld, NULL, -1, &b)) == LDR_OK) ldr_release(ld, b, NULL);
         assert_int_equal(s, LDR_END);
-        if (epoch == 3) base = mallinfo2().uordblks;
+        if (epoch == 3) {
+            base = mallinfo2().uordblks;
+            base_resident = resident_bytes();
+        }
     }
+    size_t end_resident = resident_bytes();
     size_t end = mallinfo2().uordblks;
     ldr_stats st = {.size = sizeof st};
     ldr_stats_get(ld, &st);
     uint64_t bad = 0;
     for (int i = 0; i < 16; i++) bad += st.skipped[i];
-    print_message("%llu bad samples, heap grew by %lld bytes\n", (unsigned long long)bad,
-                  (long long)end - (long long)base);
+    print_message("%llu bad samples, heap grew by %lld bytes, resident memory by %lld\n",
+                  (unsigned long long)bad, (long long)end - (long long)base,
+                  (long long)end_resident - (long long)base_resident);
     assert_true(bad >= 1000);
     assert_true(end <= base + 65536);
+    assert_true(end_resident <= base_resident + (4 << 20));
     assert_int_equal(ldr_close(&ld), LDR_OK);
     helper_remove_tree(root);
     free(root);
