@@ -256,27 +256,23 @@ static ldr_status guarded(ldri_jpeg *j, void (*step)(ldri_jpeg *), ldri_failure 
 
 static void create_step(ldri_jpeg *j)
 {
+    memset(&j->cinfo, 0, sizeof j->cinfo);
+    j->cinfo.err = &j->errors;
+    j->cinfo.client_data = j;
+    j->created = 1; /* jpeg_destroy copes with a half-made struct */
     jpeg_create_decompress(&j->cinfo);
+    j->cinfo.progress = &j->progress;
 }
 
 ldr_status ldri_jpeg_open(ldri_jpeg **out)
 {
     ldri_jpeg *j = calloc(1, sizeof *j);
     if (!j) return LDR_E_NOMEM;
-    j->cinfo.err = jpeg_std_error(&j->errors);
+    jpeg_std_error(&j->errors);
     j->errors.error_exit = on_fatal_error;
     j->errors.emit_message = on_message;
     j->errors.output_message = on_output;
-    j->cinfo.client_data = j;
-    j->in_header = 1;
-    j->created = 1; /* jpeg_destroy copes with a half-made struct */
-    ldr_status s = guarded(j, create_step, NULL);
-    if (s < 0) {
-        ldri_jpeg_close(&j);
-        return s;
-    }
     j->progress.progress_monitor = on_progress;
-    j->cinfo.progress = &j->progress;
     *out = j;
     return LDR_OK;
 }
@@ -284,7 +280,7 @@ ldr_status ldri_jpeg_open(ldri_jpeg **out)
 void ldri_jpeg_close(ldri_jpeg **j)
 {
     if (!j || !*j) return;
-    if ((*j)->created) jpeg_destroy_decompress(&(*j)->cinfo);
+    ldri_jpeg_end(*j);
     ldri_block_free(&(*j)->rows);
     free(*j);
     *j = NULL;
@@ -292,7 +288,10 @@ void ldri_jpeg_close(ldri_jpeg **j)
 
 void ldri_jpeg_end(ldri_jpeg *j)
 {
-    jpeg_abort_decompress(&j->cinfo); /* frees the picture's memory, keeps the object */
+    /* Not jpeg_abort_decompress, which would be cheaper: it keeps the quantisation and Huffman
+     * tables, and a file that lacks its own would be decoded with those of the file before it. */
+    if (j->created) jpeg_destroy_decompress(&j->cinfo);
+    j->created = 0;
     ldri_block_trim(&j->rows, KEEP_BYTES);
     j->notes = NULL;
     j->bytes = NULL;
@@ -351,7 +350,8 @@ ldr_status ldri_jpeg_begin(ldri_jpeg *j, const uint8_t *bytes, size_t n_bytes,
     j->max_scans = limits->max_scans;
     j->in_header = 1;
     j->width = j->height = 0;
-    ldr_status s = guarded(j, header_step, why);
+    ldr_status s = guarded(j, create_step, why);
+    if (s == LDR_OK) s = guarded(j, header_step, why);
     if (s == LDR_OK) s = check_header(j, limits, why);
     if (s < 0) {
         ldri_jpeg_end(j);

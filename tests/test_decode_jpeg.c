@@ -306,6 +306,80 @@ static void bytes_behind_the_end_do_not_matter(void **state)
     free(rgb);
 }
 
+/* Drops every marker segment of a kind before the first scan. */
+static size_t without(uint8_t *bytes, size_t n, uint8_t marker)
+{
+    size_t at = 2;
+    while (bytes[at + 1] != 0xda) {
+        size_t length = 2 + (size_t)(bytes[at + 2] << 8 | bytes[at + 3]);
+        if (bytes[at + 1] == marker) {
+            memmove(bytes + at, bytes + at + length, n - at - length);
+            n -= length;
+        } else {
+            at += length;
+        }
+    }
+    return n;
+}
+
+enum { FILES = 7 };
+
+/* What becomes of a file: a digest of its pixels, or of its failure. */
+static uint64_t outcome(ldri_decoder *d, const uint8_t *bytes, size_t n)
+{
+    ldri_image_info info;
+    ldri_failure why;
+    ldr_status s = ldri_decode_begin(d, bytes, n, &info, &why);
+    uint64_t h = 14695981039346656037u;
+    if (s == LDR_OK) {
+        size_t all = (size_t)3 * info.width * info.height;
+        uint8_t *out = calloc(1, all);
+        assert_non_null(out);
+        s = ldri_decode_region(d, 0, 0, info.width, info.height, out, (size_t)3 * info.width, &why);
+        for (size_t i = 0; s == LDR_OK && i < all; i++) h = (h ^ out[i]) * 1099511628211u;
+        free(out);
+    }
+    ldri_decode_end(d);
+    return s == LDR_OK ? h : (uint64_t)s;
+}
+
+/* libjpeg keeps the tables of the last picture: one that lacks its own must not get them. */
+static void a_picture_does_not_borrow_from_the_one_before(void **state)
+{
+    ldri_decoder *shared = *state;
+    uint8_t *file[FILES];
+    size_t n[FILES];
+    uint64_t alone[FILES];
+    uint8_t *rgb = helper_draw(HELPER_PHOTO, 61, 47, 3);
+    for (int i = 0; i < FILES; i++) {
+        helper_jpeg o;
+        helper_jpeg_init(&o);
+        o.quality = 50 + 5 * i;
+        o.optimize = i == 1;
+        o.progressive = i == 2 || i == 6;
+        o.components = i == 3 ? 1 : 3;
+        file[i] = helper_jpeg_encode(rgb, 61, 47, &o, &n[i]);
+        if (i == 4) n[i] = without(file[i], n[i], 0xc4); /* DHT, as in a frame of Motion JPEG */
+        if (i == 5) n[i] = without(file[i], n[i], 0xdb); /* DQT */
+        if (i == 6) n[i] = without(file[i], n[i], 0xc4);
+        ldri_decoder *fresh = NULL;
+        assert_int_equal(ldri_decoder_open(&fresh, &limits), LDR_OK);
+        alone[i] = outcome(fresh, file[i], n[i]);
+        ldri_decoder_close(&fresh);
+    }
+    assert_int_equal(alone[5], (uint64_t)LDR_E_FORMAT);
+    for (int first = 0; first < FILES; first++) {
+        for (int second = 0; second < FILES; second++) {
+            outcome(shared, file[first], n[first]);
+            if (outcome(shared, file[second], n[second]) != alone[second]) {
+                fail_msg("file %d after file %d is not what it is alone", second, first);
+            }
+        }
+    }
+    for (int i = 0; i < FILES; i++) free(file[i]);
+    free(rgb);
+}
+
 static void versions_are_named(void **state)
 {
     char text[80], shorter[8];
@@ -329,6 +403,7 @@ int main(void)
         cmocka_unit_test(working_memory_is_estimated),
         cmocka_unit_test(harmless_warnings_are_counted),
         cmocka_unit_test(bytes_behind_the_end_do_not_matter),
+        cmocka_unit_test(a_picture_does_not_borrow_from_the_one_before),
         cmocka_unit_test(versions_are_named),
     };
     return cmocka_run_group_tests(tests, open_decoder, close_decoder);
