@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 suite=${1:-bookworm}
 mirror=${2:-$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1)}
 root=$(mktemp -d)
+chmod 755 "$root" # it becomes /, which everybody may enter
 cleanup() {
     umount "$root/proc" 2>/dev/null || true
     rm -rf --one-file-system "$root"
