@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LDRI_ARENA_UNIT 16u /* bytes; every place begins and ends on one */
+#define LDRI_ARENA_MAX_BYTES ((size_t)UINT32_MAX * LDRI_ARENA_UNIT) /* 64 GiB: more is not used */
+#define LDRI_ARENA_UNIT      16u /* bytes; every place begins and ends on one */
 
 typedef struct ldri_arena {
     _Atomic uint64_t state;   /* used units << 32 | samples not settled */

@@ -6,6 +6,7 @@
 
 #include "decode/decode.h"
 #include "loader/json.h"
+#include "loader/log.h"
 #include "loader/options.h"
 #include "loader/params.h"
 #include "loader/plan.h"
@@ -37,7 +38,8 @@ static ldr_status write_probed(ldri_json *j, probe *p, const ldri_source *source
     const char *name = ldri_source_name(source, params->sample);
     ldri_image_info info;
     ldri_failure why;
-    ldr_status s = ldri_read_file(ldri_source_root_fd(source), name, &p->limits, NULL, &p->file, &why);
+    ldr_status s =
+        ldri_read_file(ldri_source_root_fd(source), name, &p->limits, NULL, &p->file, &why);
     if (s >= 0) s = ldri_decode_begin(p->decoder, p->file.bytes, p->file.n, &info, &why);
     if (s >= 0) {
         ldri_box box;
@@ -120,6 +122,11 @@ int ldri_cmd_plan(const ldri_cli *cli)
     ldr_status s = ldri_options_resolve(&given, &o, &err);
     if (s < 0) return ldri_cmd_failed(&err);
     s = ldri_source_open(&source, &o, &err);
+    if (s >= 0) {
+        ldri_log log;
+        ldri_log_init(&log, NULL, NULL, getenv("LDR_DEBUG"));
+        ldri_source_warn(source, &log);
+    }
     if (s < 0) return ldri_cmd_failed(&err);
     s = ldri_plan_init(&plan, &o, ldri_source_count(source), &err);
     if (s >= 0 && cli->probe) {

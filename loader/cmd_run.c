@@ -78,6 +78,20 @@ static void write_bad(ldri_json *j, const ldr *ld)
     ldri_json_close(j);
 }
 
+static void write_passed_over(ldri_json *j, const ldri_source_counts *c)
+{
+    ldri_json_open(j, "passed_over", '{');
+    ldri_json_uint(j, "hidden", c->hidden);
+    ldri_json_uint(j, "other", c->other);
+    ldri_json_uint(j, "special", c->special);
+    ldri_json_uint(j, "outside", c->outside);
+    ldri_json_uint(j, "directory_links", c->directory_links);
+    ldri_json_uint(j, "unlistable", c->unlistable);
+    ldri_json_uint(j, "empty_classes", c->empty_classes);
+    ldri_json_uint(j, "too_long", c->too_long);
+    ldri_json_close(j);
+}
+
 static void write_document(const ldr *ld, const outcome *r)
 {
     ldri_json j = {.file = stdout};
@@ -125,6 +139,7 @@ static void write_document(const ldr *ld, const outcome *r)
     }
     ldri_json_close(&j);
     write_bad(&j, ld);
+    write_passed_over(&j, ldri_source_passed_over(ldri_source_of(ld)));
     ldri_json_uint(&j, "threads", st->threads);
     ldri_json_uint(&j, "depth", st->depth);
     ldri_json_string(&j, "device", device_name(st->device));
@@ -156,6 +171,8 @@ static void print_passed_over(const ldr *ld)
     add_count(line, sizeof line, c->outside, "pictures outside class folders");
     add_count(line, sizeof line, c->directory_links, "links to directories");
     add_count(line, sizeof line, c->unlistable, "directories that cannot be listed");
+    add_count(line, sizeof line, c->empty_classes, "class folders without a picture");
+    add_count(line, sizeof line, c->too_long, "paths of more than 4,095 bytes");
     if (line[0]) printf("passed over  %s\n", line);
     if (c->directory_links) {
         printf("             not followed: %s (--follow-links 1 does)\n", c->first_directory_link);

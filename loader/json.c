@@ -4,28 +4,14 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Length of the well-formed UTF-8 sequence at s, or 0.  Source: Unicode 15, table 3-7.  The NUL at
- * the end of the text is no continuation byte, so nothing is read beyond it. */
-static unsigned utf8_length(const unsigned char *s)
-{
-    if (s[0] < 0x80) return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-    unsigned n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    unsigned char low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned char high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-    if (s[1] < low || s[1] > high) return 0;
-    for (unsigned i = 2; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    }
-    return n;
-}
+#include "loader/status.h"
 
 static void write_string(FILE *f, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
     putc('"', f);
     while (*s) {
-        unsigned n = utf8_length(s);
+        size_t n = ldri_utf8_length(s);
         if (n == 0) {
             fprintf(f, "\\udc%02x", *s++);
         } else if (*s == '"' || *s == '\\') {

@@ -3,6 +3,97 @@
 #include <assert.h>
 #include <string.h>
 
+/* --- for all parts --------------------------------------------------------------------------- */
+
+void ldri_pipeline_stop(ldr *ld)
+{
+    atomic_store_explicit(&ld->stop, 1, memory_order_release);
+    ldri_event_signal(&ld->work_event, UINT32_MAX);
+    ldri_event_signal(&ld->hub_event, UINT32_MAX);
+    ldri_event_signal(&ld->ready_event, UINT32_MAX);
+    if (ld->decode_budget.lock_made) ldri_event_signal(&ld->decode_budget.event, UINT32_MAX);
+}
+
+void ldri_pipeline_abort(ldr *ld)
+{
+    pthread_mutex_lock(&ld->lock);
+    ld->aborted = 1;
+    pthread_mutex_unlock(&ld->lock);
+    ldri_pipeline_stop(ld);
+}
+
+/* The end of a call that was counted in calls_inside, under the lock, which it gives back.  After
+ * ldr_retire the last one out frees the loader. */
+static void leave_locked(ldr *ld)
+{
+    ld->calls_inside--;
+    int last = ld->retired && ld->held == 0 && ld->calls_inside == 0;
+    pthread_mutex_unlock(&ld->lock);
+    if (last) {
+        ldri_pipeline_await_visitors(ld);
+        ldri_pipeline_destroy(ld);
+    }
+}
+
+void ldri_pipeline_fail(ldr *ld, const ldr_error *error)
+{
+    pthread_mutex_lock(&ld->lock);
+    int first = ld->first_error.status == LDR_OK;
+    if (first) ld->first_error = *error;
+    pthread_mutex_unlock(&ld->lock);
+    /* The caller gets it as a status: a line for those who watch. */
+    if (first) ldri_log_line(&ld->log, LDR_LOG_INFO, LDRI_LOG_STAGE, "failed: %s", error->message);
+}
+
+void ldri_visit_begin(const ldr *const_ld)
+{
+    ldr *ld = (ldr *)const_ld; /* what is counted is not what a reader of ld sees */
+    pthread_mutex_lock(&ld->lock);
+    ld->visitors++;
+    pthread_mutex_unlock(&ld->lock);
+}
+
+void ldri_visit_end(const ldr *const_ld)
+{
+    ldr *ld = (ldr *)const_ld;
+    pthread_mutex_lock(&ld->lock);
+    ld->visitors--;
+    /* Under the lock: once it is given back, close may free the event. */
+    if (ld->visitors == 0) ldri_event_signal(&ld->leave_event, UINT32_MAX);
+    pthread_mutex_unlock(&ld->lock);
+}
+
+static int no_visitors(ldr *ld)
+{
+    pthread_mutex_lock(&ld->lock);
+    int none = ld->visitors == 0;
+    pthread_mutex_unlock(&ld->lock);
+    return none;
+}
+
+void ldri_pipeline_await_visitors(ldr *ld)
+{
+    while (!no_visitors(ld)) {
+        uint32_t ticket = ldri_event_announce(&ld->leave_event);
+        if (no_visitors(ld)) {
+            ldri_event_retract(&ld->leave_event);
+            return;
+        }
+        ldri_event_sleep(&ld->leave_event, ticket, UINT64_MAX);
+    }
+}
+
+void ldr_abort(ldr *ld)
+{
+    if (!ld || ldri_forked(ld)) return;
+    ldri_visit_begin(ld); /* a consumer that sees the abort may close at once */
+    ldr_error error;
+    ldri_error_set(&error, LDR_E_ABORTED, 0, LDR_NO_SAMPLE, "the loader was aborted");
+    ldri_pipeline_fail(ld, &error);
+    ldri_pipeline_abort(ld);
+    ldri_visit_end(ld);
+}
+
 /* --- next and release ------------------------------------------------------------------------ */
 
 static ldr_status try_next(ldr *ld, ldri_out **out)
@@ -105,8 +196,7 @@ ldr_status ldr_next(ldr *ld, ldr_stream consumer, int timeout_ms, const ldr_batc
         ld->finished = 1;
         ld->outcome = s;
     }
-    ld->calls_inside--;
-    pthread_mutex_unlock(&ld->lock);
+    leave_locked(ld);
     return s;
 }
 
@@ -147,44 +237,8 @@ ldr_status ldr_release(ldr *ld, const ldr_batch *b, ldr_stream last_use)
      * waits for this. */
 
     pthread_mutex_lock(&ld->lock);
-    ld->calls_inside--;
-    int last = ld->retired && ld->held == 0 && ld->calls_inside == 0;
-    pthread_mutex_unlock(&ld->lock);
-    if (last) ldri_pipeline_destroy(ld);
+    leave_locked(ld);
     return s;
-}
-
-/* --- for all parts --------------------------------------------------------------------------- */
-
-void ldri_pipeline_stop(ldr *ld)
-{
-    atomic_store_explicit(&ld->stop, 1, memory_order_release);
-    ldri_event_signal(&ld->work_event, UINT32_MAX);
-    ldri_event_signal(&ld->hub_event, UINT32_MAX);
-    ldri_event_signal(&ld->ready_event, UINT32_MAX);
-    if (ld->decode_budget.lock_made) ldri_event_signal(&ld->decode_budget.event, UINT32_MAX);
-}
-
-void ldri_pipeline_fail(ldr *ld, const ldr_error *error)
-{
-    pthread_mutex_lock(&ld->lock);
-    int first = ld->first_error.status == LDR_OK;
-    if (first) ld->first_error = *error;
-    pthread_mutex_unlock(&ld->lock);
-    /* The caller gets it as a status: a line for those who watch. */
-    if (first) ldri_log_line(&ld->log, LDR_LOG_INFO, LDRI_LOG_STAGE, "failed: %s", error->message);
-}
-
-void ldr_abort(ldr *ld)
-{
-    if (!ld || ldri_forked(ld)) return;
-    ldr_error error;
-    ldri_error_set(&error, LDR_E_ABORTED, 0, LDR_NO_SAMPLE, "the loader was aborted");
-    ldri_pipeline_fail(ld, &error);
-    pthread_mutex_lock(&ld->lock);
-    ld->aborted = 1;
-    pthread_mutex_unlock(&ld->lock);
-    ldri_pipeline_stop(ld);
 }
 
 /* --- what is in it --------------------------------------------------------------------------- */
@@ -227,8 +281,11 @@ int64_t ldr_sample_label(const ldr *ld, uint64_t sample)
 size_t ldr_bad_samples(const ldr *ld, ldr_bad *out, size_t capacity)
 {
     if (!ld || ldri_forked(ld)) return 0;
-    return ldri_bad_list_copy((ldri_bad_list *)&ld->bad, out,
-                              capacity); /* the lock is not ld's content */
+    ldri_visit_begin(ld);
+    size_t n =
+        ldri_bad_list_copy((ldri_bad_list *)&ld->bad, out, capacity); /* only its lock changes */
+    ldri_visit_end(ld);
+    return n;
 }
 
 void ldr_last_error(const ldr *ld, ldr_error *out)
@@ -241,7 +298,7 @@ void ldr_last_error(const ldr *ld, ldr_error *out)
                        "this loader belongs to the parent process: open one after fork");
         return;
     }
-    pthread_mutex_lock((pthread_mutex_t *)&ld->lock);
+    pthread_mutex_lock((pthread_mutex_t *)&ld->lock); /* all under it: no visit is needed */
     *out = ld->first_error;
     pthread_mutex_unlock((pthread_mutex_t *)&ld->lock);
 }

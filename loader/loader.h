@@ -15,11 +15,11 @@
  *     const ldr_batch *b;
  *     ldr_status s;
  *     while ((s = ldr_next(ld, stream, -1, &b)) == LDR_OK) {
- *         train_step(b->images, b->labels, stream);       // enqueue on `stream`
- *         ldr_release(ld, b, stream);                     // reused after everything enqueued so
- * far has run }                                                   // LDR_END: one epoch is over;
- * calling on starts the next if (s < 0) { ldr_last_error(ld, &err); fprintf(stderr, "%s\n",
- * err.message); } ldr_close(&ld);
+ *         train_step(b->images, b->labels, stream);  // enqueue on `stream`
+ *         ldr_release(ld, b, stream);                // reused once all that is enqueued has run
+ *     }                      // LDR_END: one epoch is over; calling on starts the next
+ *     if (s < 0) { ldr_last_error(ld, &err); fprintf(stderr, "%s\n", err.message); }
+ *     ldr_close(&ld);
  *
  * The bytes of a batch are a function of the options, the source's list of files, the seed, the
  * epoch and the batch's index, and of nothing else: not of threads, depth, memory limits, timing or
@@ -27,8 +27,9 @@
  *
  * THREADS.  Every function may be called from any thread unless it says otherwise.  ldr_next and
  * ldr_release may be called from several threads at once.  ldr_close and ldr_retire must be the
- * last call on a handle. A handle does not survive fork(): in the child every function that takes
- * one answers LDR_E_FORKED (or 0 or NULL) and ldr_close only forgets the handle.
+ * last call on a handle; a call of ldr_abort, ldr_stats_get, ldr_bad_samples or ldr_last_error that
+ * another thread has begun before is waited for.  A handle does not survive fork(): in the child
+ * every function that takes one answers LDR_E_FORKED (or 0 or NULL), and ldr_close only forgets it.
  */
 #ifndef LDR_LOADER_H
 #define LDR_LOADER_H
@@ -131,10 +132,11 @@ typedef enum ldr_log_level {
 typedef void (*ldr_log_fn)(void *user, int level, const char *line);
 
 /* Custom storage: gives the encoded bytes of a sample.  buf has room for *len bytes.  Called from
- * the workers, several at once. LDR_OK       the bytes are in buf, *len is how many LDR_E_LIMIT buf
- * is too small: *len is how many there are; it is called again LDR_E_IO     this sample cannot be
- * had: a bad sample, handled by on_bad other        the batch fails with LDR_E_CALLBACK and this
- * number as the detail */
+ * the workers, several at once.
+ *   LDR_OK       the bytes are in buf, *len is how many
+ *   LDR_E_LIMIT  buf is too small: *len is how many there are; it is called again
+ *   LDR_E_IO     this sample cannot be had: a bad sample, handled by on_bad
+ *   other        the batch fails with LDR_E_CALLBACK and this number as the detail */
 typedef int (*ldr_fetch_fn)(void *user, uint64_t sample, const char *name, void *buf, size_t *len);
 
 /* Flat on purpose: it grows at its end, and each field is a command-line option of the same name.
@@ -143,7 +145,8 @@ typedef int (*ldr_fetch_fn)(void *user, uint64_t sample, const char *name, void 
 typedef struct ldr_options {
     size_t size; /* sizeof(ldr_options) of the caller; set by ldr_options_init */
     /* what is loaded */
-    const char *source;    /* directory: class folders, or pictures only (one class) */
+    const char *source;    /* directory: class folders, or pictures only (one class); or a list
+                            * file: lines path<TAB>label, relative paths from its own folder */
     ldr_order class_order; /* bytes */
     uint32_t follow_links; /* 0.  1: follow links to directories below a class too, each directory
                               once */
@@ -256,18 +259,21 @@ ldr_status ldr_open(ldr **out, const ldr_options *o, ldr_error *err);
 
 /* The next batch, in plan order.  Waits up to timeout_ms (-1: as long as it takes, 0: not at all)
  * for one to be ready; never for the GPU: `consumer` is made to wait on the device, the host
- * returns.  Does not allocate. LDR_OK       *out is the caller's until ldr_release LDR_END      the
- * epoch is over; the next call starts the next one; after the last epoch every call says so
+ * returns.  Does not allocate.
+ *   LDR_OK       *out is the caller's until ldr_release
+ *   LDR_END      the epoch is over; the next call starts the next one; after the last epoch every
+ *                call says so
  *   LDR_TIMEOUT  nothing came in time
  *   LDR_BUSY     every batch is held by the caller: release one, or raise depth
  *   LDR_E_...    the loader has failed: this and each later call says the same; ldr_last_error has
- * the text.  Batches before the failed one in plan order are delivered first.  LDR_E_ABORTED after
- * ldr_abort.  */
+ *                the text.  Batches before the failed one in plan order are delivered first.
+ *                LDR_E_ABORTED after ldr_abort. */
 ldr_status ldr_next(ldr *ld, ldr_stream consumer, int timeout_ms, const ldr_batch **out);
 
 /* Gives a batch back.  Its memory is written again after everything enqueued so far on `last_use`
- * has run (CPU back end: at once). Never waits, never allocates.  Any order, any thread.
- * LDR_E_STATE if it was given back already. */
+ * has run (CPU back end: at once).  Never waits, never allocates.  Any order, any thread.
+ * LDR_E_STATE if it was given back already; a stale pointer is told apart from the 63 hand-overs
+ * that follow in the same memory. */
 ldr_status ldr_release(ldr *ld, const ldr_batch *b, ldr_stream last_use);
 
 /* Ends blocked and later calls of ldr_next with LDR_E_ABORTED.  Returns at once; may be called at

@@ -16,7 +16,7 @@ typedef enum ldri_subsystem {
     LDRI_LOG_WAIT = 16
 } ldri_subsystem;
 
-typedef struct ldri_log {
+typedef struct ldri_log { /* see ldri_log_init */
     ldr_log_fn fn;
     void *user;
     int level;           /* of a line in `subsystems` that is still let through */

@@ -14,6 +14,7 @@
 #define WORKER_NICE          5 /* the caller's thread, which feeds the GPU, wins its core */
 #define DEFAULT_ARENA_FINALS 3 /* final pictures' room per sample, without a pinned_limit */
 #define ALIGNMENT            64u
+#define MIN_KEEP_BYTES       ((size_t)256 << 10) /* an ordinary photograph's */
 #define MAX_KEEP_BYTES       ((size_t)32 << 20)
 
 static size_t host_overhead(const ldr_options *o) /* of descriptors and labels, bytes */
@@ -27,6 +28,13 @@ static ldr_status arena_bytes(const ldr_options *o, size_t final_bytes, uint32_t
                               size_t *out, ldr_error *err)
 {
     size_t least = (o->batch * final_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (least > LDRI_ARENA_MAX_BYTES / DEFAULT_ARENA_FINALS) {
+        return ldri_error_set(
+            err, LDR_E_LIMIT, 0, LDR_NO_SAMPLE,
+            "a batch of %u images of %u x %u pixels is above 21 GiB: lower batch, "
+            "width or height",
+            o->batch, o->width, o->height);
+    }
     if (!o->pinned_limit) {
         *out = least * DEFAULT_ARENA_FINALS;
         return LDR_OK;
@@ -113,6 +121,7 @@ static ldr_status make_queues(ldr *ld)
     ldri_event_init(&ld->work_event);
     ldri_event_init(&ld->hub_event);
     ldri_event_init(&ld->ready_event);
+    ldri_event_init(&ld->leave_event);
     for (uint32_t i = 0; i < ld->n_outputs; i++) ldri_ring_push(&ld->free_outputs, &ld->outputs[i]);
     return LDR_OK;
 }
@@ -121,6 +130,7 @@ static ldr_status make_queues(ldr *ld)
 static size_t keep_bytes(const ldr *ld)
 {
     size_t keep = ld->o.decode_limit / ld->n_workers / 16; /* two buffers each */
+    if (keep < MIN_KEEP_BYTES) return MIN_KEEP_BYTES;
     return keep < MAX_KEEP_BYTES ? keep : MAX_KEEP_BYTES;
 }
 
@@ -283,6 +293,7 @@ ldr_status ldr_close(ldr **handle)
     int busy = ld->held > 0 || ld->calls_inside > 0;
     pthread_mutex_unlock(&ld->lock);
     if (busy) return LDR_BUSY;
+    ldri_pipeline_await_visitors(ld);
     stop_threads(ld);
     ldri_pipeline_destroy(ld);
     *handle = NULL;
@@ -292,10 +303,13 @@ ldr_status ldr_close(ldr **handle)
 void ldr_retire(ldr *ld)
 {
     if (!ld || ldri_forked(ld)) return;
+    ldri_pipeline_abort(ld); /* a call that waits in another thread ends too */
     stop_threads(ld);
     pthread_mutex_lock(&ld->lock);
     ld->retired = 1;
     int last = ld->held == 0 && ld->calls_inside == 0;
     pthread_mutex_unlock(&ld->lock);
-    if (last) ldri_pipeline_destroy(ld);
+    if (!last) return;
+    ldri_pipeline_await_visitors(ld);
+    ldri_pipeline_destroy(ld);
 }

@@ -4,26 +4,27 @@
  *
  * Threads.  N workers (worker.c), one staging thread (staging.c), and the callers' own (loader.c).
  *
- *     staging: plan -> jobs ---- ring `jobs` ---> workers: read, decode, (resample, augment)
- *        ^                                           | the last sample of an arena
- *        +------------- ring `done` <----------------+
- *     staging: submit, in plan order --- ring `ready` ---> ldr_next     ldr_release --- ring
- * `free_outputs` ---> staging
+ *     staging: plan -> jobs ----- ring `jobs` -----> workers: read, decode, (resample, augment)
+ *        ^                                              | the last sample of an arena
+ *        +--------------- ring `done` <-----------------+
+ *     staging: submit, in plan order -- ring `ready` --> ldr_next
+ *     ldr_release ----------------- ring `free_outputs` --> staging
  *
  * Rings carry pointers into pools made by ldr_open: jobs, hosts, outputs.  A finished sample is not
  * a message: its worker decrements the counter of its arena, and the last one pushes the arena.
  *
- * Who sleeps where.  Workers on work_event (no job), the staging thread on hub_event (nothing
- * complete, no room), callers on ready_event (no batch).  Nobody sleeps anywhere else, but for the
- * staging thread's wait for a copy inside ops->host_reusable.
+ * Who sleeps where.  Workers on work_event (no job) and on the decode budget's event (its turn has
+ * not come), the staging thread on hub_event (nothing complete, no room), callers on ready_event
+ * (no batch), close on leave_event (a short call is inside).  Nobody sleeps anywhere else, but for
+ * the staging thread's wait for a copy inside ops->host_reusable.
  *
  * Locks.  `lock` guards what callers' threads share; bad.lock the list of bad samples; host->lock a
- * batch's first error.  No lock is held while another is taken, while a back end is called, or
- * while a thread sleeps.
+ * batch's first error; decode_budget.lock the turns.  No lock is held while another is taken, while
+ * a back end or a callback is called, or while a thread sleeps.
  *
  * How it stops.  `stop` is part of what each thread tries before it sleeps; who sets it then
- * signals all three events, and close joins workers and staging thread before anything is freed.
- * Jobs that were not begun are dropped: they are pointers into a pool. */
+ * signals every event, and close joins workers and staging thread before anything is freed.  Jobs
+ * that were not begun are dropped: they are pointers into a pool. */
 #ifndef LDR_PIPELINE_H
 #define LDR_PIPELINE_H
 
@@ -44,7 +45,7 @@
 #include "loader/source.h"
 #include "loader/thread.h"
 
-#define LDRI_VIEWS      8  /* hand-overs of one output that a stale pointer is told apart from */
+#define LDRI_VIEWS      64 /* hand-overs of one output that a stale pointer is told apart from */
 #define LDRI_CANDIDATES 16 /* samples tried in the place of a bad one */
 
 typedef struct ldri_host ldri_host;
@@ -104,6 +105,7 @@ typedef struct ldri_worker {
     /* For the watchdog's line: what the worker is at, and since when. */
     _Atomic int doing;
     _Atomic uint64_t sample, since_ns;
+    _Atomic uint64_t starved_since_ns, blocked_since_ns; /* asleep for want of a job; 0: is not */
     int cold; /* samples for which it still reads ahead */
     _Alignas(LDRI_CACHE_LINE) ldri_counter read, decode, augment;
 } ldri_worker;
@@ -126,7 +128,7 @@ struct ldr {
     ldri_thread staging;
 
     ldri_ring jobs, done, ready, free_outputs;
-    ldri_event work_event, hub_event, ready_event;
+    ldri_event work_event, hub_event, ready_event, leave_event;
     _Atomic int stop;    /* threads leave */
     _Atomic int no_room; /* staging thread found no free arena or output: idle workers are blocked,
                             not starved */
@@ -143,6 +145,7 @@ struct ldr {
     /* under lock */
     uint32_t held;         /* outputs the caller has */
     uint32_t calls_inside; /* calls of ldr_next and ldr_release that have not returned */
+    uint32_t visitors;     /* calls that never wait: close waits for them to leave */
     uint32_t ends_pending; /* ends of an epoch that ldr_next has still to report */
     int finished; /* nothing more will be pushed to `ready`; `outcome` follows the last batch */
     ldr_status outcome;
@@ -168,6 +171,15 @@ void ldri_report_wait(const struct ldr *ld, uint64_t waited_ns);
 
 /* Records a failure of the whole loader, if it is the first. */
 void ldri_pipeline_fail(struct ldr *ld, const ldr_error *error);
+
+/* Around a call that never waits and may be made beside ldr_close: keeps the loader from being
+ * freed. */
+void ldri_visit_begin(const struct ldr *ld);
+void ldri_visit_end(const struct ldr *ld);
+void ldri_pipeline_await_visitors(struct ldr *ld);
+
+/* Ends blocked and later calls of ldr_next, and the threads' loops. */
+void ldri_pipeline_abort(struct ldr *ld);
 
 static inline int ldri_forked(const struct ldr *ld)
 {

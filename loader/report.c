@@ -2,19 +2,12 @@
 
 #include <stdio.h>
 
-/* What listing passed over in silence may be what somebody misses. */
 void ldri_report_source(const ldr *ld, uint64_t took_ns)
 {
-    const ldri_source_counts *c = ldri_source_passed_over(ld->source);
-    const ldri_log *l = &ld->log;
     char shown[200];
     ldri_printable_path(shown, sizeof shown, ld->o.source);
-    if (c->unlistable) {
-        ldri_log_line(l, LDR_LOG_WARN, LDRI_LOG_SOURCE,
-                      "%s: %llu directories cannot be opened, the first is %s: check permissions",
-                      shown, (unsigned long long)c->unlistable, c->first_unlistable);
-    }
-    ldri_log_line(l, LDR_LOG_INFO, LDRI_LOG_SOURCE,
+    ldri_source_warn(ld->source, &ld->log);
+    ldri_log_line(&ld->log, LDR_LOG_INFO, LDRI_LOG_SOURCE,
                   "%s: %llu samples in %u classes, listed in %.1f ms", shown,
                   (unsigned long long)ldri_source_count(ld->source),
                   ldri_source_class_count(ld->source), (double)took_ns * 1e-6);

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/log.h"
+
 void *ldri_table_reserve(void *block, size_t *capacity, size_t need, size_t item_bytes)
 {
     if (block && need <= *capacity) return block;
@@ -260,6 +262,24 @@ void ldri_source_close(ldri_source **source)
     free(s->class_names);
     free(s->classes);
     free(s);
+}
+
+void ldri_source_warn(const ldri_source *s, const struct ldri_log *log)
+{
+    const ldri_source_counts *c = &s->counts;
+    char root[200];
+    ldri_printable_path(root, sizeof root, s->root);
+    if (c->unlistable) {
+        ldri_log_line(log, LDR_LOG_WARN, LDRI_LOG_SOURCE,
+                      "%s: %llu directories cannot be opened and are left out, the first is %s: "
+                      "check permissions",
+                      root, (unsigned long long)c->unlistable, c->first_unlistable);
+    }
+    if (c->too_long) {
+        ldri_log_line(log, LDR_LOG_WARN, LDRI_LOG_SOURCE,
+                      "%s: %llu paths of more than 4,095 bytes are left out", root,
+                      (unsigned long long)c->too_long);
+    }
 }
 
 uint64_t ldri_source_count(const ldri_source *s)

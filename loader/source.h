@@ -16,6 +16,7 @@
 
 #include "loader/status.h"
 
+struct ldri_log;
 typedef struct ldri_source ldri_source;
 
 typedef struct ldri_source_counts { /* what listing passed over */
@@ -51,6 +52,10 @@ int ldri_source_root_fd(
     const ldri_source *s); /* names are opened relative to it; owned by the source */
 size_t ldri_source_bytes(const ldri_source *s); /* memory of the table */
 const ldri_source_counts *ldri_source_passed_over(const ldri_source *s);
+
+/* Warnings about what was passed over and may be missed: what could not be opened decides which
+ * classes there are. */
+void ldri_source_warn(const ldri_source *s, const struct ldri_log *log);
 
 const ldri_source *ldri_source_of(const ldr *ld); /* a loader's own; loader.c */
 

@@ -67,11 +67,13 @@ static int issue(hub *u)
     return any;
 }
 
-/* After it, ldr_next gives what is in `ready` and then `outcome` for ever. */
-static void finish(hub *u, ldr_status outcome)
+/* Pushes `last`, if there is one; after it, ldr_next gives what is in `ready` and then `outcome`
+ * for ever.  Under one lock, so that whoever gets the last batch knows that it is the last. */
+static void finish(hub *u, ldri_out *last, ldr_status outcome)
 {
     struct ldr *ld = u->ld;
     pthread_mutex_lock(&ld->lock);
+    if (last) ldri_ring_push(&ld->ready, last);
     ld->finished = 1;
     ld->outcome = outcome;
     pthread_mutex_unlock(&ld->lock);
@@ -82,7 +84,7 @@ static void fail(hub *u, const ldr_error *error)
 {
     u->failed = 1;
     ldri_pipeline_fail(u->ld, error);
-    finish(u, error->status);
+    finish(u, NULL, error->status);
 }
 
 /* Fills the output's next view and pushes it to the callers. */
@@ -118,8 +120,12 @@ static void publish(hub *u, ldri_host *h, ldri_out *out)
                   "batch %llu of epoch %llu: %u images, %zu bytes of arena used",
                   (unsigned long long)h->batch, (unsigned long long)h->epoch, h->count,
                   ldri_arena_used(&h->room));
-    ldri_ring_push(&ld->ready, out);
-    ldri_event_signal(&ld->ready_event, 1);
+    if (last) {
+        finish(u, out, LDR_END);
+    } else {
+        ldri_ring_push(&ld->ready, out);
+        ldri_event_signal(&ld->ready_event, 1);
+    }
 }
 
 /* Hands on the next batch in plan order, if it is complete and has an output. */
@@ -152,7 +158,6 @@ static int submit(hub *u)
     }
     publish(u, h, out);
     u->submitted++;
-    if (u->submitted == u->total) finish(u, LDR_END);
     return 1;
 }
 

@@ -7,6 +7,12 @@ static uint64_t load(const _Atomic uint64_t *c)
     return atomic_load_explicit(c, memory_order_relaxed);
 }
 
+static uint64_t until(uint64_t now, const _Atomic uint64_t *since)
+{
+    uint64_t t = load(since);
+    return t && t < now ? now - t : 0;
+}
+
 static void add(ldr_stage_stats *to, const ldri_counter *c)
 {
     to->items += load(&c->items);
@@ -38,12 +44,16 @@ ldr_status ldr_stats_get(const ldr *ld, ldr_stats *out)
     if (!ld || !out) return LDR_E_INVALID;
     if (ldri_forked(ld)) return LDR_E_FORKED;
     if (out->size < sizeof out->size || out->size > sizeof *out) return LDR_E_INVALID;
+    ldri_visit_begin(ld);
     ldr_stats s = {.size = out->size};
+    uint64_t now = ldri_now_ns();
     for (uint32_t i = 0; i < ld->n_workers; i++) {
         const ldri_worker *w = &ld->workers[i];
         add(&s.read, &w->read);
         add(&s.decode, &w->decode);
         add(&s.augment, &w->augment);
+        s.decode.starved_ns += until(now, &w->starved_since_ns); /* of a sleep that goes on */
+        s.decode.blocked_ns += until(now, &w->blocked_since_ns);
     }
     add(&s.copy, &ld->copy);
     uint64_t counts[LDR_N_CAUSES];
@@ -62,6 +72,7 @@ ldr_status ldr_stats_get(const ldr *ld, ldr_stats *out)
     s.device = ld->ops->device;
     ld->ops->memory(ld->backend, &s.pinned_bytes, &s.device_bytes, &s.host_bytes);
     s.host_bytes += ldri_source_bytes(ld->source);
+    ldri_visit_end(ld);
     memcpy(out, &s, s.size);
     return LDR_OK;
 }

@@ -73,8 +73,9 @@ uint32_t ldr_version(void)
     return LDR_VERSION_MAJOR << 16 | LDR_VERSION_MINOR << 8 | LDR_VERSION_PATCH;
 }
 
-/* Length of the well-formed UTF-8 sequence at s, or 0.  Source: Unicode 15, table 3-7. */
-static size_t utf8_length(const unsigned char *s)
+/* Source: Unicode 15, table 3-7.  The NUL at the end of a text is no continuation byte, so nothing
+ * is read beyond it. */
+size_t ldri_utf8_length(const unsigned char *s)
 {
     if (s[0] < 0x80) return 1;
     if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
@@ -94,7 +95,7 @@ static size_t printable_length(const unsigned char *s)
 {
     if (s[0] < 0x20 || s[0] == 0x7f) return 0;
     if (s[0] == 0xc2 && s[1] < 0xa0) return 0;
-    return utf8_length(s);
+    return ldri_utf8_length(s);
 }
 
 static void make_printable(char *text)

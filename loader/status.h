@@ -32,6 +32,9 @@ ldr_status ldri_failure_set(ldri_failure *f, ldr_status status, ldr_cause cause,
 ldr_status ldri_error_set(ldr_error *err, ldr_status status, int detail, uint64_t sample,
                           const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* Length of the well-formed UTF-8 sequence at s, a NUL-terminated text; 0 if there is none. */
+size_t ldri_utf8_length(const unsigned char *s);
+
 /* Copies a path for use in a message: printable (bytes that are not UTF-8 and control bytes as
  * \xNN), shortened from the left with
  * "..." to fit capacity.  Returns out. */

@@ -44,6 +44,12 @@ typedef struct order {
     ldri_descriptor *descriptor;
 } order;
 
+/* Of a back end's step on one sample. */
+static const char *step_failed(ldr_status s)
+{
+    return s == LDR_E_NOMEM ? "out of memory (lower threads)" : "an internal error";
+}
+
 static size_t crop_bytes(const order *r)
 {
     return (size_t)ldri_pitch(r->region.width) * r->region.height;
@@ -91,7 +97,7 @@ static ldr_status decode_into_arena(ldri_worker *w, ldri_host *h, const order *r
         ldri_counter_add(&w->augment.busy_ns, ldri_now_ns() - end);
         if (s < 0) {
             return ldri_failure_set(why, s, LDR_CAUSE_NONE, 0,
-                                    "out of memory to resample a crop of %u x %u pixels",
+                                    "%s while resampling a crop of %u x %u pixels", step_failed(s),
                                     r->region.width, r->region.height);
         }
         d->kind = LDRI_RGB_FINAL;
@@ -198,7 +204,7 @@ static void load_black(struct ldr *ld, ldri_host *h, uint64_t sample, place *whe
 static ldr_status bad_sample_error(const struct ldr *ld, uint64_t sample, const ldri_failure *why,
                                    ldr_error *error)
 {
-    char path[300];
+    char path[160]; /* so that path, cause and remedy fit one message */
     const char *remedy = ld->o.on_bad == LDR_BAD_STOP
                              ? "remove it, or let on_bad replace it"
                              : "16 candidates for its place are bad too: check the source";
@@ -264,8 +270,8 @@ static ldr_status augment_place(ldri_worker *w, ldri_host *h, uint32_t i, ldr_er
     ldr_status s = ld->ops->augment_sample(ld->backend, w->scratch, h->id, i, h->output);
     ldri_counter_add(&w->augment.busy_ns, ldri_now_ns() - start);
     if (s < 0) {
-        return ldri_error_set(error, s, 0, h->samples[i],
-                              "out of memory to augment an image: lower threads");
+        return ldri_error_set(error, s, 0, h->samples[i], "%s while augmenting an image",
+                              step_failed(s));
     }
     ldri_counter_add(&w->augment.items, 1);
     ldri_counter_add(&w->augment.bytes, ld->final_bytes);
@@ -324,7 +330,10 @@ static ldri_job *take_job(ldri_worker *w)
         /* Idle time is booked under decode, where nearly all of a worker's busy time is. */
         uint64_t start = ldri_now_ns();
         int blocked = atomic_load_explicit(&ld->no_room, memory_order_relaxed);
+        _Atomic uint64_t *since = blocked ? &w->blocked_since_ns : &w->starved_since_ns;
+        atomic_store_explicit(since, start, memory_order_relaxed);
         ldri_event_sleep(&ld->work_event, ticket, UINT64_MAX);
+        atomic_store_explicit(since, 0, memory_order_relaxed);
         ldri_counter_add(blocked ? &w->decode.blocked_ns : &w->decode.starved_ns,
                          ldri_now_ns() - start);
     }

@@ -97,6 +97,33 @@ static void abort_ends_blocked_calls(void **unused)
     }
 }
 
+static void *abort_it(void *arg)
+{
+    ldr_abort(arg);
+    return NULL;
+}
+
+/* The consumer that sees the abort closes at once, while ldr_abort may still be inside. */
+static void the_aborted_consumer_closes_by_itself(void **unused)
+{
+    (void)unused;
+    for (int round = 0; round < rounds(300); round++) {
+        ldr *ld = open_or_die();
+        pthread_t t;
+        ldr_error err;
+        const ldr_batch *b;
+        ldr_status s;
+        pthread_create(&t, NULL, abort_it, ld);
+        while ((s = ldr_next(ld, NULL, -1, &b)) >= 0) {
+            if (s == LDR_OK) assert_int_equal(ldr_release(ld, b, NULL), LDR_OK);
+        }
+        assert_int_equal(s, LDR_E_ABORTED);
+        ldr_last_error(ld, &err);
+        assert_int_equal(ldr_close(&ld), LDR_OK);
+        pthread_join(t, NULL);
+    }
+}
+
 static void abort_leaves_held_batches_readable(void **unused)
 {
     (void)unused;
@@ -240,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thousand_early_stops),
         cmocka_unit_test(abort_ends_blocked_calls),
+        cmocka_unit_test(the_aborted_consumer_closes_by_itself),
         cmocka_unit_test(abort_leaves_held_batches_readable),
         cmocka_unit_test(the_last_release_frees_a_retired_loader),
         cmocka_unit_test(close_from_another_thread),
