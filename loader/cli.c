@@ -343,10 +343,11 @@ ldr_status ldri_cli_parse(ldri_cli *cli, const ldri_cli_verb *verb, int argc, ch
     }
     s = walk(cli, verb, argc, argv, 0, err);
     if (s < 0) return s;
-    if (cli->n_args < 2 && verb->arguments[cli->n_args]) {
+    const char *missing = cli->n_args < 2 ? verb->arguments[cli->n_args] : NULL;
+    if (missing && missing[0] != '[') {
         return ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE,
-                              "`ldr %s` wants %s: `ldr %s --help` tells how", verb->name,
-                              verb->arguments[cli->n_args], verb->name);
+                              "`ldr %s` wants %s: `ldr %s --help` tells how", verb->name, missing,
+                              verb->name);
     }
     if (verb->bit == LDRI_VERB_PREVIEW && !cli->output) {
         return ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE,
@@ -480,7 +481,7 @@ void ldri_cli_help_options(FILE *f)
 {
     ldri_cli defaults;
     ldri_cli_defaults(&defaults);
-    fprintf(f, "Options of run, verify, plan and preview (decode: --json and --max-...), with\n"
-               "their defaults.  `--name value` or `--name=value`; `--` ends options.\n\n");
+    fprintf(f, "Options of run, verify, plan, preview and bench (decode, doctor: some of them),\n"
+               "with their defaults.  `--name value` or `--name=value`; `--` ends options.\n\n");
     for (const ldri_cli_option *o = ldri_cli_options; o->name; o++) help_option(f, &defaults, o);
 }

@@ -11,12 +11,16 @@ enum { /* verbs, as bits of ldri_cli_option.verbs */
        LDRI_VERB_VERIFY = 2,
        LDRI_VERB_DECODE = 4,
        LDRI_VERB_PLAN = 8,
-       LDRI_VERB_PREVIEW = 16
+       LDRI_VERB_PREVIEW = 16,
+       LDRI_VERB_BENCH = 32,
+       LDRI_VERB_DOCTOR = 64
 };
 
 typedef struct ldri_cli { /* what a command line says */
     ldr_options options;  /* options.source is not set here: args[0] */
     uint32_t json, probe, help;
+    uint32_t rounds; /* of bench */
+    double seconds;  /* of a round */
     const char *output;
     const char *args[2]; /* the verb's arguments, n_args of them */
     unsigned n_args;
@@ -51,7 +55,7 @@ typedef struct ldri_cli_option {
 typedef struct ldri_cli_verb {
     const char *name;
     unsigned bit;
-    const char *arguments[2]; /* "SOURCE"; NULL: no more */
+    const char *arguments[2]; /* "SOURCE"; "[SOURCE]": need not be there; NULL: no more */
     const char *summary;      /* one line of `ldr --help` */
     const char *about;        /* lines of `ldr VERB --help` */
     int (*run)(const ldri_cli *cli);

@@ -14,6 +14,8 @@ int ldri_cmd_verify(const ldri_cli *cli);
 int ldri_cmd_plan(const ldri_cli *cli);
 int ldri_cmd_preview(const ldri_cli *cli);
 int ldri_cmd_decode(const ldri_cli *cli);
+int ldri_cmd_bench(const ldri_cli *cli);
+int ldri_cmd_doctor(const ldri_cli *cli);
 
 /* --- messages (cmd_common.c) ----------------------------------------------------------------- */
 

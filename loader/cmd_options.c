@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-#define LOADING                                                                                    \
-    (LDRI_VERB_RUN | LDRI_VERB_VERIFY | LDRI_VERB_PLAN | LDRI_VERB_PREVIEW) /* open a source */
-#define DECODING    (LOADING | LDRI_VERB_DECODE)
+#define EPOCHS      (LDRI_VERB_RUN | LDRI_VERB_VERIFY | LDRI_VERB_PLAN | LDRI_VERB_PREVIEW)
+#define LOADING     (EPOCHS | LDRI_VERB_BENCH)   /* open a loader */
+#define LISTING     (LOADING | LDRI_VERB_DOCTOR) /* list a source */
+#define DECODING    (LISTING | LDRI_VERB_DECODE)
 #define FIELD(name) offsetof(ldri_cli, options.name)
 
 /* In the order of the enums of loader.h. */
@@ -31,7 +32,7 @@ const ldri_cli_option ldri_cli_options[] = {
     {.name = "batch", .kind = LDRI_CLI_U32, .verbs = LOADING,
      .offset = FIELD(batch), .essential = 1,
      .help = "images in a batch"},
-    {.name = "epochs", .kind = LDRI_CLI_U64, .verbs = LOADING,
+    {.name = "epochs", .kind = LDRI_CLI_U64, .verbs = EPOCHS,
      .offset = FIELD(epochs), .essential = 1,
      .help = "how many epochs; 0: until interrupted"},
     {.name = "epoch", .kind = LDRI_CLI_U64, .verbs = LOADING,
@@ -66,6 +67,12 @@ const ldri_cli_option ldri_cli_options[] = {
     {.name = "output", .letter = 'o', .kind = LDRI_CLI_TEXT, .verbs = LDRI_VERB_PREVIEW,
      .offset = offsetof(ldri_cli, output), .essential = 1,
      .help = "preview: where the PNG goes"},
+    {.name = "rounds", .kind = LDRI_CLI_U32, .verbs = LDRI_VERB_BENCH,
+     .offset = offsetof(ldri_cli, rounds), .essential = 1,
+     .help = "bench: how often each stage is measured"},
+    {.name = "seconds", .kind = LDRI_CLI_F64, .verbs = LDRI_VERB_BENCH,
+     .offset = offsetof(ldri_cli, seconds), .essential = 1,
+     .help = "bench: length of a round"},
     {.name = "json", .kind = LDRI_CLI_FLAG, .verbs = DECODING,
      .offset = offsetof(ldri_cli, json), .essential = 1,
      .help = "JSON, and nothing else, on standard output"},
@@ -89,9 +96,9 @@ const ldri_cli_option ldri_cli_options[] = {
      .help = "taken from R,G,B in 0..1"},
     {.name = "std", LIST(3), .verbs = LOADING, .offset = FIELD(std),
      .help = "what R,G,B are then divided by"},
-    {.name = "class-order", CHOICE(order_names), .verbs = LOADING, .offset = FIELD(class_order),
+    {.name = "class-order", CHOICE(order_names), .verbs = LISTING, .offset = FIELD(class_order),
      .help = "how names are sorted"},
-    {.name = "follow-links", .kind = LDRI_CLI_SWITCH, .verbs = LOADING,
+    {.name = "follow-links", .kind = LDRI_CLI_SWITCH, .verbs = LISTING,
      .offset = FIELD(follow_links),
      .help = "1: links to deeper directories too"},
     {.name = "first-epoch", .kind = LDRI_CLI_U64, .verbs = LOADING, .offset = FIELD(first_epoch),
@@ -105,6 +112,9 @@ const ldri_cli_option ldri_cli_options[] = {
     {.name = "pinned-limit", .kind = LDRI_CLI_BYTES, .verbs = LOADING,
      .offset = FIELD(pinned_limit),
      .help = "memory of host arenas, all together; 0: no limit"},
+    {.name = "decode-limit", .kind = LDRI_CLI_BYTES, .verbs = LOADING,
+     .offset = FIELD(decode_limit),
+     .help = "memory for pictures being decoded, all workers"},
     {.name = "max-pixels", .kind = LDRI_CLI_U64, .verbs = DECODING, .offset = FIELD(max_pixels),
      .help = "a larger picture is bad"},
     {.name = "max-scans", .kind = LDRI_CLI_U32, .verbs = DECODING, .offset = FIELD(max_scans),
@@ -123,4 +133,6 @@ void ldri_cli_defaults(ldri_cli *cli)
     memset(cli, 0, sizeof *cli);
     ldr_options_init(&cli->options);
     ldr_options_train(&cli->options, 224);
+    cli->rounds = 7;
+    cli->seconds = 0.5;
 }

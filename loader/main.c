@@ -42,7 +42,21 @@ static const ldri_cli_verb verbs[] = {
      "one file to PNG or PPM",
      "Decodes FILE (JPEG or PNG) whole, with the loader's own decoder, to OUT, whose\n"
      "name ends in .png or .ppm.",
-     ldri_cmd_decode}};
+     ldri_cmd_decode},
+    {"bench",
+     LDRI_VERB_BENCH,
+     {"SOURCE"},
+     "what each stage can do here, and what all together reach",
+     "Measures each stage alone, on files held in memory, in turn with libjpeg-turbo\n"
+     "alone, then all stages together.  Medians of short rounds.",
+     ldri_cmd_bench},
+    {"doctor",
+     LDRI_VERB_DOCTOR,
+     {"[SOURCE]"},
+     "what was found on this machine, and what would help",
+     "Tells what matters for loading: CPUs, decoders, GPU, memory, limits, and of\n"
+     "SOURCE what is listed and whether it can be read.  Changes nothing.",
+     ldri_cmd_doctor}};
 
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 
