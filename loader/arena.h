@@ -15,16 +15,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LDRI_ARENA_MAX_BYTES ((size_t)UINT32_MAX * LDRI_ARENA_UNIT) /* 64 GiB: more is not used */
-#define LDRI_ARENA_UNIT      16u /* bytes; every place begins and ends on one */
+/* Places begin 16 bytes past a multiple of 32, and pitches are multiples of 32.  Where rows begin on
+ * a multiple of 32, libjpeg-turbo writes them past the cache, and the resample that follows waits
+ * for memory: 5 % of a decode (CONTRIBUTING.md).  A GPU reads 16 bytes at a time: that is kept. */
+#define LDRI_ARENA_UNIT      32u
+#define LDRI_ARENA_SKEW      16u
+#define LDRI_ARENA_MAX_BYTES ((size_t)UINT32_MAX * LDRI_ARENA_UNIT) /* more is not used */
 
 typedef struct ldri_arena {
     _Atomic uint64_t state;   /* used units << 32 | samples not settled */
     uint32_t capacity, final; /* units */
 } ldri_arena;
 
-/* capacity_bytes >= samples * final_bytes for every later reset; final_bytes a multiple of the
- * unit. */
+/* capacity_bytes >= samples * final_bytes + LDRI_ARENA_SKEW for every later reset; final_bytes a
+ * multiple of the unit. */
 void ldri_arena_init(ldri_arena *a, size_t capacity_bytes, size_t final_bytes);
 void ldri_arena_reset(ldri_arena *a, uint32_t samples); /* by the owner, no other thread inside */
 
@@ -37,6 +41,6 @@ size_t ldri_arena_take_final(ldri_arena *a);
 /* The sample's crop is in place. */
 void ldri_arena_settle(ldri_arena *a);
 
-size_t ldri_arena_used(const ldri_arena *a);
+size_t ldri_arena_used(const ldri_arena *a); /* bytes from the start to the end of the last place */
 
 #endif

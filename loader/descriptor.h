@@ -39,10 +39,11 @@ typedef struct ldri_descriptor {
     ldri_axis x, y;
 } ldri_descriptor;
 
-/* Row pitch of an RGB picture in an arena: 16-byte accesses on the GPU need it. */
+/* Row pitch of an RGB picture in an arena: a multiple of 16 for the GPU, of 32 for the reason that
+ * arena.h gives. */
 static inline uint32_t ldri_pitch(uint32_t width)
 {
-    return (3u * width + 15u) & ~15u;
+    return (3u * width + 31u) & ~31u;
 }
 
 #endif

@@ -27,11 +27,12 @@ static size_t host_overhead(const ldr_options *o) /* of descriptors and labels, 
 static ldr_status arena_bytes(const ldr_options *o, size_t final_bytes, uint32_t n_hosts,
                               size_t *out, ldr_error *err)
 {
-    size_t least = (o->batch * final_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t least = o->batch * final_bytes + LDRI_ARENA_SKEW;
+    least = (least + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (least > LDRI_ARENA_MAX_BYTES / DEFAULT_ARENA_FINALS) {
         return ldri_error_set(
             err, LDR_E_LIMIT, 0, LDR_NO_SAMPLE,
-            "a batch of %u images of %u x %u pixels is above 21 GiB: lower batch, "
+            "a batch of %u images of %u x %u pixels is above 42 GiB: lower batch, "
             "width or height",
             o->batch, o->width, o->height);
     }

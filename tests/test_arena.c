@@ -8,7 +8,7 @@
 #include "tests/helper_cmocka.h"
 #include "tests/helper_images.h"
 
-enum { FINAL = 16 * 9, SAMPLES = 64, THREADS = 8 };
+enum { FINAL = 32 * 5, SKEW = LDRI_ARENA_SKEW, SAMPLES = 64, THREADS = 8 };
 
 typedef struct taken {
     size_t offset, bytes;
@@ -27,7 +27,7 @@ typedef struct shared {
 static void take_sample(shared *s, uint32_t i)
 {
     uint64_t state = helper_hash(s->seed * 1000 + i);
-    size_t bytes = 16 + 16 * (size_t)helper_below(&state, 60);
+    size_t bytes = 1 + (size_t)helper_below(&state, 1000);
     s->has_crop[i] = ldri_arena_take_crop(&s->arena, bytes, &s->crops[i].offset);
     s->crops[i].bytes = bytes;
     int failed = helper_below(&state, 4) == 0;
@@ -55,7 +55,7 @@ static void check_places(const shared *s, size_t capacity)
         for (int k = 0; k < 2; k++) {
             if (k == 0 ? !s->has_crop[i] : !s->is_final[i]) continue;
             taken t = k == 0 ? s->crops[i] : s->finals[i];
-            assert_int_equal(t.offset % LDRI_ARENA_UNIT, 0);
+            assert_int_equal(t.offset % LDRI_ARENA_UNIT, SKEW);
             assert_true(t.offset + t.bytes <= capacity);
             for (size_t b = t.offset; b < t.offset + t.bytes; b++) {
                 assert_int_equal(owner[b], 0);
@@ -64,7 +64,7 @@ static void check_places(const shared *s, size_t capacity)
             if (t.offset + t.bytes > end) end = t.offset + t.bytes;
         }
     }
-    assert_int_equal(ldri_arena_used(&s->arena), (end + 15) / 16 * 16);
+    assert_int_equal(ldri_arena_used(&s->arena), (end - SKEW + 31) / 32 * 32 + SKEW);
     free(owner);
 }
 
@@ -73,7 +73,7 @@ static void places_do_not_overlap(void **unused)
     (void)unused;
     for (uint64_t seed = 0; seed < 300; seed++) {
         shared s = {.seed = seed};
-        size_t capacity = SAMPLES * FINAL + 16 * (size_t)(helper_hash(seed) % 2000);
+        size_t capacity = SAMPLES * FINAL + SKEW + 16 * (size_t)(helper_hash(seed) % 2000);
         ldri_arena_init(&s.arena, capacity, FINAL);
         ldri_arena_reset(&s.arena, SAMPLES);
         pthread_t t[THREADS];
@@ -88,13 +88,13 @@ static void smallest_arena_holds_every_final(void **unused)
     (void)unused;
     ldri_arena a;
     size_t offset;
-    ldri_arena_init(&a, SAMPLES * FINAL, FINAL);
+    ldri_arena_init(&a, SAMPLES * FINAL + SKEW, FINAL);
     ldri_arena_reset(&a, SAMPLES);
     for (uint32_t i = 0; i < SAMPLES; i++) {
         assert_false(ldri_arena_take_crop(&a, 16, &offset));
-        assert_int_equal(ldri_arena_take_final(&a), i * FINAL);
+        assert_int_equal(ldri_arena_take_final(&a), i * FINAL + SKEW);
     }
-    assert_int_equal(ldri_arena_used(&a), SAMPLES * FINAL);
+    assert_int_equal(ldri_arena_used(&a), SAMPLES * FINAL + SKEW);
 }
 
 static void crops_fit_while_the_debt_is_covered(void **unused)
@@ -102,14 +102,15 @@ static void crops_fit_while_the_debt_is_covered(void **unused)
     (void)unused;
     ldri_arena a;
     size_t offset;
-    ldri_arena_init(&a, 3 * FINAL + 32, FINAL);
+    ldri_arena_init(&a, 3 * FINAL + 32 + SKEW, FINAL);
     ldri_arena_reset(&a, 2);
     assert_true(ldri_arena_take_crop(&a, FINAL + 17, &offset)); /* rounded up to FINAL + 32 */
     assert_false(ldri_arena_take_crop(&a, 16, &offset));        /* two finals are still owed */
     ldri_arena_settle(&a);
     assert_true(ldri_arena_take_crop(&a, FINAL, &offset));
-    assert_int_equal(offset, FINAL + 32);
-    assert_int_equal(ldri_arena_take_final(&a), 2 * FINAL + 32); /* the second failed in its crop */
+    assert_int_equal(offset, FINAL + 32 + SKEW);
+    assert_int_equal(ldri_arena_take_final(&a),
+                     2 * FINAL + 32 + SKEW); /* the second failed in its crop */
 }
 
 static void a_crop_beyond_all_numbers_is_refused(void **unused)
@@ -120,8 +121,8 @@ static void a_crop_beyond_all_numbers_is_refused(void **unused)
     ldri_arena_init(&a, (size_t)1 << 40, FINAL); /* more than 2^32 units: the rest is not used */
     ldri_arena_reset(&a, 1);
     assert_false(ldri_arena_take_crop(&a, SIZE_MAX - 100, &offset));
-    assert_false(ldri_arena_take_crop(&a, (size_t)1 << 36, &offset));
-    assert_true(ldri_arena_take_crop(&a, (size_t)1 << 35, &offset));
+    assert_false(ldri_arena_take_crop(&a, (size_t)1 << 37, &offset));
+    assert_true(ldri_arena_take_crop(&a, (size_t)1 << 36, &offset));
 }
 
 int main(void)
