@@ -18,15 +18,14 @@ static size_t round_up(size_t n, size_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* Where the worker writes next; what was written before stays until the buffer is used up.  As in
- * an arena, a place begins anywhere that its unit allows: to rows that lie on a multiple of 32
- * libjpeg-turbo stores past the caches, which takes longer. */
+/* Where the worker writes next; what was written before stays until the buffer is used up.  Places
+ * begin where an arena's do. */
 static uint8_t *take_cold(ldri_bench_worker *w, size_t bytes)
 {
     bytes = round_up(bytes, LDRI_ARENA_UNIT);
-    if (bytes > w->cold_bytes - w->cold_at) w->cold_at = 0;
-    assert(bytes <= w->cold_bytes);
-    uint8_t *place = w->cold + w->cold_at;
+    if (LDRI_ARENA_SKEW + bytes > w->cold_bytes - w->cold_at) w->cold_at = 0;
+    assert(LDRI_ARENA_SKEW + bytes <= w->cold_bytes);
+    uint8_t *place = w->cold + w->cold_at + LDRI_ARENA_SKEW;
     w->cold_at += bytes;
     return place;
 }
@@ -202,7 +201,8 @@ ldri_bench_step *ldri_bench_step_of(const ldri_bench *b, ldri_bench_stage stage)
 static ldr_status make_workers(ldri_bench *b)
 {
     size_t final_bytes = (size_t)ldri_pitch(b->o->width) * b->o->height;
-    size_t cold_bytes = round_up(b->cold_bytes > final_bytes ? b->cold_bytes : final_bytes, 64);
+    size_t cold_bytes = b->cold_bytes > final_bytes ? b->cold_bytes : final_bytes;
+    cold_bytes = round_up(cold_bytes + LDRI_ARENA_UNIT + LDRI_ARENA_SKEW, 64);
     b->workers = calloc(b->n_workers, sizeof *b->workers);
     if (!b->workers) return LDR_E_NOMEM;
     for (uint32_t i = 0; i < b->n_workers; i++) {
@@ -253,7 +253,7 @@ static int fill_crop(ldri_bench *b, ldri_bench_item *item, uint32_t place, size_
 static uint32_t fill_crops(ldri_bench *b, size_t capacity)
 {
     uint32_t n_filled = 0;
-    size_t used = 0;
+    size_t used = LDRI_ARENA_SKEW;
     for (uint64_t k = 0; k < b->n_items && n_filled < b->n_places; k++) {
         ldri_bench_item *item = &b->items[k];
         if (crop_bytes(item) > capacity - used) continue;
@@ -277,7 +277,7 @@ static ldr_status fill_finals(ldri_bench *b)
         *d = *from;
         d->kind = LDRI_RGB_FINAL;
         d->pitch = ldri_pitch(b->o->width);
-        d->offset = i * final_bytes;
+        d->offset = LDRI_ARENA_SKEW + i * final_bytes;
         ldr_status s =
             b->ops->resample_sample(b->backend, b->workers[0].scratch, from,
                                     b->crops.pixels + from->offset, b->finals.pixels + d->offset);
@@ -308,7 +308,7 @@ static ldr_status open_backend(ldri_bench *b, size_t *arena_bytes, ldr_error *er
     }
     if (crops > CROP_BYTES) crops = CROP_BYTES;
     if (crops < largest) crops = largest;
-    *arena_bytes = round_up(crops > finals ? crops : finals, 64);
+    *arena_bytes = round_up((crops > finals ? crops : finals) + LDRI_ARENA_SKEW, 64);
     ldri_backend_config c = {
         .batch = b->n_places,
         .width = o->width,
