@@ -3,9 +3,10 @@
 
 usage: make_pixels_digests.py >tests/pixels_digests.h          (needs Pillow and numpy)
 
-The contract is the order of the passes of Pillow up to 12.2, horizontal first.  Pillow 12.3 and 13
-take the vertical pass first for some sizes, which moves some pixels by a level or more; so each
-pass is asked for by a call of its own, which gives the same in every version.
+The contract is the order of the passes of Pillow up to 11, horizontal first.  Pillow 12.2 takes the
+vertical pass first for pictures more than 100 times taller than wide, and later ones for many more,
+which moves some pixels by a level or more; so each pass is asked for by a call of its own, which
+gives the same in every version.
 
 tests/test_pixels.c draws the same pictures and the same cases by the same integer formulas,
 resamples them with the library, and compares digests (FNV-1a, 64 bits, over the final picture's
