@@ -1,64 +1,6 @@
 #!/usr/bin/env bash
 # `ldr doctor` as a user meets it.  Wants LDR and BUILD, as check_command.sh does.
-set -u
-ldr=$LDR
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-ok() { echo "ok $1"; }
-fail() { # NAME WHY
-    echo "FAIL $1 $2"
-    failed=1
-}
-skip() { echo "skip $1 $2"; }
-
-same() { # NAME EXPECTED ACTUAL
-    if [ "$2" = "$3" ]; then ok "$1"; else fail "$1" "expected '$2', got '$3'"; fi
-}
-
-# Runs a command that must fail: with this status, one line on standard error that contains WORD,
-# nothing on standard output.
-refused() { # NAME STATUS WORD COMMAND...
-    local name=$1 status=$2 word=$3
-    shift 3
-    "$@" >refused.out 2>refused.err
-    local got=$?
-    if [ $got != "$status" ]; then
-        fail "$name" "status $got instead of $status"
-    elif [ "$(wc -l <refused.err)" != 1 ]; then
-        fail "$name" "$(wc -l <refused.err) lines on standard error"
-    elif ! grep -q "^ldr: .*$word" refused.err; then
-        fail "$name" "no '$word' in: $(cat refused.err)"
-    elif [ -s refused.out ]; then
-        fail "$name" "something on standard output"
-    else
-        ok "$name"
-    fi
-}
-
-python() { # NAME PROGRAM FILE: a check of a document; the program fails with an assertion
-    if ! command -v python3 >/dev/null; then
-        skip "$1" "no python3"
-    elif why=$(python3 -c "import json, sys
-$2" "$3" 2>&1); then
-        ok "$1"
-    else
-        fail "$1" "$(echo "$why" | tail -n 1)"
-    fi
-}
-
-help_fits() { # NAME VERB
-    "$ldr" "$2" --help >help.txt 2>help.err
-    if [ $? != 0 ] || [ -s help.err ] || [ ! -s help.txt ]; then
-        fail "$1" "no help"
-    elif [ "$(wc -l <help.txt)" -gt 24 ] || grep -q '.\{81\}' help.txt; then
-        fail "$1" "does not fit 24 lines of 80 columns"
-    else
-        ok "$1"
-    fi
-}
+. "$(dirname "$0")/helper_shell.sh"
 
 "$BUILD/samples/draw_photos" tree 20 1 96 || exit 1
 
