@@ -216,6 +216,7 @@ static void threads_are_as_configured_and_affinity_is_left_alone(void **unused)
 {
     (void)unused;
     cpu_set_t before, after;
+    int nice_before = getpriority(PRIO_PROCESS, 0);
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     int others = count_threads(); /* this one, and a sanitizer's */
     ldr_options o;
@@ -247,7 +248,7 @@ static void threads_are_as_configured_and_affinity_is_left_alone(void **unused)
     assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
     assert_true(CPU_EQUAL(&one, &after));
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
-    assert_int_equal(getpriority(PRIO_PROCESS, 0), 0); /* only our own threads are nice */
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), nice_before); /* only our own threads are nice */
 }
 
 static size_t resident_bytes(void)
