@@ -214,6 +214,7 @@ static void the_limit_decides_what_is_bad_and_nothing_else(void **unused)
     free(root);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their own memory counts */
 enum { PINNED = 64 << 20, DECODE = 512 << 20, ROOM = 64 << 20 };
 
 static void load_under_caps(const char *root)
@@ -252,12 +253,13 @@ static void load_under_caps(const char *root)
     }
     _exit(images == 12 && ldr_close(&ld) == LDR_OK ? 0 : 5);
 }
+#endif
 
 static void memory_stays_under_the_caps(void **unused)
 {
     (void)unused;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* a sanitizer's own memory counts */
+    skip();
 #else
     char *root = helper_temp_dir();
     pid_t maker = fork(); /* so that what drawing takes is not inherited */

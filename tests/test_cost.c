@@ -251,6 +251,7 @@ static void threads_are_as_configured_and_affinity_is_left_alone(void **unused)
     assert_int_equal(getpriority(PRIO_PROCESS, 0), nice_before); /* only our own threads are nice */
 }
 
+#if !SANITIZED
 static size_t resident_bytes(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
@@ -260,6 +261,8 @@ static size_t resident_bytes(void)
     fclose(f);
     return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
+
+#endif
 
 static void memory_stays_where_it_is(void **unused)
 {
