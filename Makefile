@@ -134,6 +134,14 @@ $(B)/ldr.pc: loader/ldr.pc.in FORCE
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' loader/ldr.pc.in >$@
 
+# A path with a space would be several paths to rm.
+check-path = $(if $(filter 1,$(words $(1))),,$(error install paths must not have spaces: $(1)))
+ifneq ($(filter install uninstall,$(MAKECMDGOALS)),)
+$(foreach p,PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR,$(call check-path,$($(p))))
+$(if $(DESTDIR),$(call check-path,$(DESTDIR)))
+$(if $(filter /%,$(PREFIX)),,$(error PREFIX must be absolute: $(PREFIX)))
+endif
+
 install: all $(B)/ldr.1 $(B)/ldr.pc
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR)/ldr $(MANDIR)/man1)
 	install -m 755 $(B)/ldr $(DESTDIR)$(BINDIR)/ldr
@@ -144,6 +152,7 @@ install: all $(B)/ldr.1 $(B)/ldr.pc
 	install -m 644 $(B)/ldr.pc $(DESTDIR)$(LIBDIR)/pkgconfig/ldr.pc
 	install -m 644 loader/loader.h $(DESTDIR)$(INCLUDEDIR)/ldr/loader.h
 	install -m 644 $(B)/ldr.1 $(DESTDIR)$(MANDIR)/man1/ldr.1
+	$(if $(DESTDIR),,@[ "$$(id -u)" != 0 ] || ldconfig || true)
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(BINDIR)/ldr $(LIBDIR)/libldr.a $(LIBDIR)/libldr.so.$(VERSION) \

@@ -237,7 +237,8 @@ static ldr_status check_header(ldri_png *p, const ldri_limits *limits, ldri_fail
     return LDR_OK;
 }
 
-/* Whatever the type, RGB8 comes out; pixels.md's rules are libpng's own transformations. */
+/* Whatever the type, RGB8 comes out: alpha dropped, 16 bit by the high byte.  All of these are
+ * libpng's own transformations. */
 static void transform_step(ldri_png *p)
 {
     png_structp png = p->png;

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Places begin 16 bytes past a multiple of 32, and pitches are multiples of 32.  Where rows begin on
- * a multiple of 32, libjpeg-turbo writes them past the cache, and the resample that follows waits
+/* Places begin 16 bytes past a multiple of 32, and pitches are multiples of 32.  Where rows begin
+ * on a multiple of 32, libjpeg-turbo writes them past the cache, and the resample that follows waits
  * for memory: 5 % of a decode (CONTRIBUTING.md).  A GPU reads 16 bytes at a time: that is kept. */
 #define LDRI_ARENA_UNIT      32u
 #define LDRI_ARENA_SKEW      16u

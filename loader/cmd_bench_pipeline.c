@@ -21,6 +21,7 @@ static ldr *open_endless(const ldri_bench *b, uint32_t batch, uint32_t depth, in
     o.threads = b->n_workers;
     o.batch = batch;
     o.depth = depth;
+    o.pinned_limit = 0; /* the user's is for another depth */
     o.epochs = 0;
     if (ldri_cmd_open(&ld, &o, &err) < 0) *status = ldri_cmd_failed(&err);
     return ld;

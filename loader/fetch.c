@@ -31,12 +31,14 @@ static ldr_status make_room(const ldr_options *o, size_t n, const ldri_admission
 ldr_status ldri_fetch(const ldr_options *o, uint64_t sample, const char *name,
                       const ldri_admission *admission, ldri_buffer *buf, ldri_failure *why)
 {
-    size_t need = FIRST_BYTES < o->max_file ? FIRST_BYTES : o->max_file;
+    /* No more than a sample may have at all: then what is refused is what is too large. */
+    size_t most = o->max_file < o->decode_limit ? o->max_file : o->decode_limit;
+    size_t need = FIRST_BYTES < most ? FIRST_BYTES : most;
     for (int try = 0; try < TRIES; try++) {
         buf->n = 0;
         ldr_status s = make_room(o, need, admission, buf, why);
         if (s < 0) return s;
-        size_t given = buf->capacity < o->max_file ? buf->capacity : o->max_file, length = given;
+        size_t given = need, length = given; /* what was admitted, whatever the buffer has */
         int code = o->fetch(o->fetch_user, sample, name, buf->bytes, &length);
         if (code == LDR_OK && length > given) {
             return callback_failed(why, code, " with more bytes than it was given room for");

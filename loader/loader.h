@@ -116,7 +116,7 @@ typedef enum ldr_cause {
     LDR_CAUSE_FORMAT,      /* neither JPEG nor PNG */
     LDR_CAUSE_UNSUPPORTED, /* a kind of JPEG or PNG that is not decoded */
     LDR_CAUSE_DAMAGED,     /* cut off or corrupt within the rows that are needed */
-    LDR_CAUSE_LIMIT,       /* above max_pixels, max_scans or max_file */
+    LDR_CAUSE_LIMIT,       /* above max_pixels, max_scans, max_file or decode_limit */
     LDR_N_CAUSES
 } ldr_cause;
 
@@ -132,7 +132,8 @@ typedef enum ldr_log_level {
 typedef void (*ldr_log_fn)(void *user, int level, const char *line);
 
 /* Custom storage: gives the encoded bytes of a sample.  buf has room for *len bytes.  Called from
- * the workers, several at once.
+ * the workers, several at once.  It must not call ldr_next, ldr_close or ldr_retire of its own
+ * loader, and ldr_close waits for one that is running: keep it bounded.
  *   LDR_OK       the bytes are in buf, *len is how many
  *   LDR_E_LIMIT  buf is too small: *len is how many there are; it is called again
  *   LDR_E_IO     this sample cannot be had: a bad sample, handled by on_bad
@@ -234,7 +235,7 @@ typedef struct ldr_stats {
                                     all longer ones */
     uint64_t skipped[16];        /* bad samples by ldr_cause, each meeting counted */
     const char
-        *limit; /* what holds the loader back: "consumer", or the name of a stage; static string */
+        *limit; /* what holds the loader back: "consumer", "decode_limit", or a stage; static string */
     uint32_t threads, depth;
     ldr_device device;                   /* the one in use, never AUTO */
     uint64_t pinned_bytes, device_bytes; /* host arenas; device memory */

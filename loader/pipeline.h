@@ -92,7 +92,13 @@ typedef struct ldri_counter { /* of one stage and one thread; written by that th
     _Atomic uint64_t items, bytes, busy_ns, starved_ns, blocked_ns;
 } ldri_counter;
 
-typedef enum ldri_doing { LDRI_IDLE, LDRI_READING, LDRI_DECODING, LDRI_AUGMENTING } ldri_doing;
+typedef enum ldri_doing {
+    LDRI_IDLE,
+    LDRI_READING,
+    LDRI_WAITING, /* for its turn at decode_limit */
+    LDRI_DECODING,
+    LDRI_AUGMENTING
+} ldri_doing;
 
 typedef struct ldri_worker {
     _Alignas(LDRI_CACHE_LINE) struct ldr *ld;
@@ -106,7 +112,10 @@ typedef struct ldri_worker {
     _Atomic int doing;
     _Atomic uint64_t sample, since_ns;
     _Atomic uint64_t starved_since_ns, blocked_since_ns; /* asleep for want of a job; 0: is not */
-    int cold; /* samples for which it still reads ahead */
+    int cold;                    /* samples for which it still reads ahead */
+    int slow_reads;              /* in a row */
+    uint64_t waited_ns;          /* for decode_limit, at this picture */
+    _Atomic uint64_t limited_ns; /* the same, at all of them */
     _Alignas(LDRI_CACHE_LINE) ldri_counter read, decode, augment;
 } ldri_worker;
 

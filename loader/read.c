@@ -4,31 +4,50 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "decode/decode.h"
 
-#define LOOK_FIRST_ABOVE                                                                           \
-    ((size_t)1 << 20) /* files larger than this are sniffed before they are read */
-#define LOOK_BYTES 4096
-#define IO_TRIES   3
+/* Files larger than this are sniffed before they are read. */
+#define LOOK_FIRST_ABOVE ((size_t)1 << 20)
+#define LOOK_BYTES       4096
+#define MAP_BYTES        ((size_t)4 << 20)
+#define IO_TRIES         3
+
+/* Large blocks come from the system and go back to it.  The C library would keep what is freed, in a
+ * heap for each thread, and a cap on what pictures take would be no cap on the process. */
+static uint8_t *take_block(size_t n)
+{
+    if (n < MAP_BYTES) return malloc(n);
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void give_block(uint8_t *p, size_t n)
+{
+    if (n < MAP_BYTES) {
+        free(p);
+    } else {
+        munmap(p, n); /* cannot fail for what mmap gave */
+    }
+}
 
 ldr_status ldri_buffer_reserve(ldri_buffer *b, size_t n)
 {
     if (n <= b->capacity) return LDR_OK;
-    size_t capacity = n + n / 4 + 65536;
-    uint8_t *bytes = malloc(capacity);
-    if (!bytes) return LDR_E_NOMEM;
-    free(b->bytes);
-    b->bytes = bytes;
+    ldri_buffer_free(b); /* first: both at once would be more than was asked for */
+    size_t capacity = n + (n < MAP_BYTES ? n / 4 + 65536 : 0);
+    b->bytes = take_block(capacity);
+    if (!b->bytes) return LDR_E_NOMEM;
     b->capacity = capacity;
     return LDR_OK;
 }
 
 void ldri_buffer_free(ldri_buffer *b)
 {
-    free(b->bytes);
+    if (b->bytes) give_block(b->bytes, b->capacity);
     *b = (ldri_buffer){0};
 }
 

@@ -9,8 +9,7 @@ typedef struct ldri_buffer { /* zeroed: empty */
     size_t n, capacity;
 } ldri_buffer;
 
-/* Makes room for at least n bytes; what was there is lost.  LDR_E_NOMEM leaves the buffer as it
- * was. */
+/* Makes room for at least n bytes; what was there is lost.  LDR_E_NOMEM leaves it empty. */
 ldr_status ldri_buffer_reserve(ldri_buffer *b, size_t n);
 void ldri_buffer_free(ldri_buffer *b);
 

@@ -26,7 +26,8 @@ void ldri_report_memory(const ldr *ld)
 
 void ldri_report_wait(const ldr *ld, uint64_t waited_ns)
 {
-    static const char *const doing[] = {"idle", "reading", "decoding", "augmenting"};
+    static const char *const doing[] = {"idle", "reading", "waiting for decode_limit to load",
+                                        "decoding", "augmenting"};
     const ldri_worker *oldest = NULL;
     uint64_t since = UINT64_MAX;
     for (uint32_t i = 0; i < ld->n_workers; i++) { /* who has been at it for longest */

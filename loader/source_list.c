@@ -111,16 +111,18 @@ static ldr_status use_numbers(reading *r)
     uint32_t *number = malloc(s->n_classes * sizeof *number);
     if (!number) return no_memory(r);
     uint32_t largest = 0;
-    for (size_t i = 0; i < s->n_classes; i++) {
-        number[i] = (uint32_t)number_of(s->class_names + s->classes[i].name_at);
-        if (number[i] > largest) largest = number[i];
-    }
     ldr_status status = LDR_E_LIMIT;
-    if (largest > MAX_CLASS_NUMBER) {
-        ldri_error_set(r->err, status, 0, LDR_NO_SAMPLE,
-                       "%s: label %u is above %u: number the classes from 0", r->shown, largest,
-                       MAX_CLASS_NUMBER);
-        goto free_number;
+    for (size_t i = 0; i < s->n_classes; i++) {
+        const char *text = s->class_names + s->classes[i].name_at;
+        int64_t n = number_of(text);
+        if (n > MAX_CLASS_NUMBER) {
+            ldri_error_set(r->err, status, 0, LDR_NO_SAMPLE,
+                           "%s: label %s is above %u: number the classes from 0", r->shown, text,
+                           MAX_CLASS_NUMBER);
+            goto free_number;
+        }
+        number[i] = (uint32_t)n;
+        if (number[i] > largest) largest = number[i];
     }
     for (size_t i = 0; i < s->n_samples; i++) s->class_of[i] = number[s->class_of[i]];
     s->n_classes = s->class_names_used = 0;

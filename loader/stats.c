@@ -24,9 +24,10 @@ static void add(ldr_stage_stats *to, const ldri_counter *c)
 
 /* The consumer, if workers spend more time waiting for room than for anything else; else the stage
  * that takes most of their time. */
-static const char *find_limit(const ldr_stats *s)
+static const char *find_limit(const ldr_stats *s, uint64_t limited_ns)
 {
     uint64_t busy = s->read.busy_ns + s->decode.busy_ns + s->augment.busy_ns;
+    if (limited_ns > busy / 4 && limited_ns > s->decode.blocked_ns / 2) return "decode_limit";
     if (s->decode.blocked_ns > busy / 4 && s->decode.blocked_ns > s->decode.starved_ns) {
         return "consumer";
     }
@@ -46,12 +47,13 @@ ldr_status ldr_stats_get(const ldr *ld, ldr_stats *out)
     if (out->size < sizeof out->size || out->size > sizeof *out) return LDR_E_INVALID;
     ldri_visit_begin(ld);
     ldr_stats s = {.size = out->size};
-    uint64_t now = ldri_now_ns();
+    uint64_t now = ldri_now_ns(), limited_ns = 0;
     for (uint32_t i = 0; i < ld->n_workers; i++) {
         const ldri_worker *w = &ld->workers[i];
         add(&s.read, &w->read);
         add(&s.decode, &w->decode);
         add(&s.augment, &w->augment);
+        limited_ns += load(&w->limited_ns);
         s.decode.starved_ns += until(now, &w->starved_since_ns); /* of a sleep that goes on */
         s.decode.blocked_ns += until(now, &w->blocked_since_ns);
     }
@@ -66,7 +68,7 @@ ldr_status ldr_stats_get(const ldr *ld, ldr_stats *out)
     s.wait_ns = ld->wait_ns;
     memcpy(s.wait_histogram, ld->wait_histogram, sizeof s.wait_histogram);
     pthread_mutex_unlock((pthread_mutex_t *)&ld->lock);
-    s.limit = find_limit(&s);
+    s.limit = find_limit(&s, limited_ns);
     s.threads = ld->n_workers;
     s.depth = ld->o.depth;
     s.device = ld->ops->device;

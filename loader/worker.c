@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "loader/fetch.h"
@@ -106,13 +107,28 @@ static ldr_status decode_into_arena(ldri_worker *w, ldri_host *h, const order *r
     return LDR_OK;
 }
 
+/* Takes `bytes` of decode_limit, waiting for the worker's turn; 0: the loader stops.  The wait is
+ * booked as the decode's, for want of room. */
+static int hold(ldri_worker *w, uint64_t bytes)
+{
+    uint64_t start = ldri_now_ns();
+    now_doing(w, LDRI_WAITING, start);
+    int held = ldri_hold_set(&w->hold, bytes);
+    uint64_t end = ldri_now_ns();
+    now_doing(w, LDRI_READING, end);
+    ldri_counter_add(&w->decode.blocked_ns, end - start);
+    ldri_counter_add(&w->limited_ns, end - start);
+    w->waited_ns += end - start;
+    return held;
+}
+
 static ldr_status admit_file(void *arg, size_t bytes)
 {
     ldri_worker *w = arg;
     if (bytes > w->ld->decode_budget.limit) return LDR_E_LIMIT;
     /* What an earlier look at this picture found, if there was one, covers the file. */
     if (bytes <= w->hold.bytes) return LDR_OK;
-    return ldri_hold_set(&w->hold, bytes) ? LDR_OK : LDR_E_ABORTED;
+    return hold(w, bytes) ? LDR_OK : LDR_E_ABORTED;
 }
 
 static ldr_status get_bytes(ldri_worker *w, uint64_t sample, ldri_failure *why)
@@ -133,11 +149,14 @@ static ldr_status open_picture(ldri_worker *w, order *r, ldri_failure *why)
     uint64_t start = ldri_now_ns();
     atomic_store_explicit(&w->sample, r->sample, memory_order_relaxed);
     now_doing(w, LDRI_READING, start);
+    w->waited_ns = 0;
     ldr_status s = get_bytes(w, r->sample, why);
-    uint64_t read = ldri_now_ns();
-    ldri_counter_add(&w->read.busy_ns, read - start);
+    uint64_t read = ldri_now_ns(), took = read - start - w->waited_ns;
+    ldri_counter_add(&w->read.busy_ns, took);
     if (s < 0) return s;
-    if (read - start > COLD_READ_NS(w->file.n)) w->cold = COLD_READS;
+    /* One slow read may be a preemption. */
+    w->slow_reads = took > COLD_READ_NS(w->file.n) ? w->slow_reads + 1 : 0;
+    if (w->slow_reads > 1) w->cold = COLD_READS;
     ldri_counter_add(&w->read.items, 1);
     ldri_counter_add(&w->read.bytes, w->file.n);
     s = ldri_decode_begin(w->decoder, w->file.bytes, w->file.n, &r->info, why);
@@ -166,7 +185,7 @@ static ldr_status open_within_budget(ldri_worker *w, order *r, ldri_failure *why
         /* Others use it: hold nothing while waiting for the whole, and begin again. */
         ldri_decode_end(w->decoder);
         ldri_buffer_free(&w->file);
-        if (!ldri_hold_set(&w->hold, need)) {
+        if (!hold(w, need)) {
             return ldri_failure_set(why, LDR_E_ABORTED, LDR_CAUSE_NONE, 0, "the loader stops");
         }
     }
@@ -182,6 +201,11 @@ static ldr_status load_sample(ldri_worker *w, ldri_host *h, uint64_t sample, uin
     ldri_decode_end(w->decoder);
     ldri_buffer_trim(&w->file, w->ld->keep_bytes);
     ldri_buffer_trim(&w->overflow, w->ld->keep_bytes);
+#ifdef __GLIBC__
+    /* The decoders' libraries use malloc: what they gave back goes on to the system, or it would
+     * stay in this thread's heap. */
+    if (r.info.working_bytes > w->ld->keep_bytes) malloc_trim(0);
+#endif
     ldri_hold_release(&w->hold);
     return s;
 }

@@ -217,14 +217,14 @@ static void the_limit_decides_what_is_bad_and_nothing_else(void **unused)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their own memory counts */
 enum { PINNED = 64 << 20, DECODE = 512 << 20, ROOM = 64 << 20 };
 
-static void load_under_caps(const char *root)
+static void load_under_caps(const char *root, uint32_t threads)
 {
     ldr_options o;
     ldr_options_init(&o);
     ldr_options_train(&o, 224);
     o.source = root;
     o.batch = 16;
-    o.threads = 4;
+    o.threads = threads;
     o.epochs = 1;
     o.pinned_limit = PINNED;
     o.decode_limit = DECODE;
@@ -275,15 +275,18 @@ static void memory_stays_under_the_caps(void **unused)
     int status;
     assert_int_equal(waitpid(maker, &status, 0), maker);
     assert_int_equal(status, 0);
-    pid_t child = fork();
-    if (child == 0) load_under_caps(root);
-    struct rusage u;
-    assert_int_equal(wait4(child, &status, 0, &u), child);
-    print_message("peak resident memory %ld MiB, allowed %d\n", u.ru_maxrss / 1024,
-                  (PINNED + DECODE + ROOM) >> 20);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    assert_true(u.ru_maxrss / 1024 <= (PINNED + DECODE + ROOM) >> 20);
+    static const uint32_t threads[] = {3, 24};
+    for (int i = 0; i < 2; i++) {
+        pid_t child = fork();
+        if (child == 0) load_under_caps(root, threads[i]);
+        struct rusage u;
+        assert_int_equal(wait4(child, &status, 0, &u), child);
+        print_message("%u threads: peak resident memory %ld MiB, allowed %d\n", threads[i],
+                      u.ru_maxrss / 1024, (PINNED + DECODE + ROOM) >> 20);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_true(u.ru_maxrss / 1024 <= (PINNED + DECODE + ROOM) >> 20);
+    }
     helper_remove_tree(root);
     free(root);
 #endif

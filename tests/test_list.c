@@ -89,6 +89,7 @@ static void wrong_lines_are_named(void **unused)
     refused("a.jpg\t\n", 7, LDR_E_FORMAT, "list.txt:1:", "no label");
     refused(zero, sizeof zero - 1, LDR_E_FORMAT, "list.txt:2:", "not text");
     refused("a\t10000000\n", 11, LDR_E_LIMIT, "list.txt", "10000000");
+    refused("a\t4294967296\n", 13, LDR_E_LIMIT, "list.txt", "4294967296");
     refused("# nothing\n", 10, LDR_E_IO, "list.txt", "no sample");
     refused("", 0, LDR_E_IO, "list.txt", "no sample");
     char *line = malloc(5000);
