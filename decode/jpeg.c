@@ -135,8 +135,10 @@ static ldr_status judge_error(ldri_jpeg *j)
         return unsupported(j, code, text);
     case JERR_SOF_UNSUPPORTED:
         return unsupported(j, code, process_name(number[0]));
+#if JPEG_LIB_VERSION < 70 /* built to look like libjpeg 7 or 8, the library has another list */
     case JERR_ARITH_NOTIMPL:
         return unsupported(j, code, "arithmetic-coded");
+#endif
     case JERR_UNKNOWN_MARKER:
         if (number[0] != 0xf7) break;
         return unsupported(j, code, "lossless (JPEG-LS)");
