@@ -2,12 +2,18 @@
  *
  * Host arenas and outputs are ordinary memory, aligned, and touched only by who writes them, so
  * that pages come to be on the writer's node.  Workers do all the work, each with its own scratch;
- * submit, acquire and release have nothing to order: the core's queues do. */
+ * submit, acquire and release have nothing to order: the core's queues do.
+ *
+ * Where images of a batch are mixed, augment_sample leaves each as bytes, flipped and coloured, in
+ * the output's `finals`, and finish_sample goes on from there: by then the partner's are complete.
+ */
 #include "gpu/backend_cpu.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "gpu/erase_cpu.h"
 #include "gpu/simd.h"
 
 #define ALIGNMENT 64u
@@ -15,11 +21,17 @@
 struct ldri_backend {
     ldri_backend_config config;
     const ldri_resample_kernels *resample;
+    const ldri_colour_kernels *colour;
     ldri_normaliser normaliser;
-    size_t labels_at, pixels_at; /* in a host arena */
-    size_t arena_bytes;          /* of a whole host arena */
+    ldri_normaliser flipper; /* bytes to bytes: only mirrors */
+    ldri_eraser eraser;
+    size_t labels_at, mix_labels_at, mix_lambda_at, pixels_at; /* in a host arena */
+    size_t arena_bytes;                                        /* of a whole host arena */
     size_t image_bytes, output_bytes;
+    size_t final_bytes; /* of a picture as bytes; its rows have no gaps */
+    size_t finals_bytes;
     uint8_t **hosts, **outputs;
+    uint8_t **finals; /* one for each output, if images are mixed */
 };
 
 struct ldri_scratch {
@@ -67,6 +79,7 @@ static void cpu_close(ldri_backend *be)
     if (!be) return;
     blocks_free(be->hosts, be->config.n_hosts);
     blocks_free(be->outputs, be->config.n_outputs);
+    blocks_free(be->finals, be->config.n_outputs);
     free(be);
 }
 
@@ -74,15 +87,40 @@ static void cpu_close(ldri_backend *be)
 static int lay_out(ldri_backend *be)
 {
     const ldri_backend_config *c = &be->config;
-    uint64_t row;
+    uint64_t row, mixed = c->mixes ? c->batch : 0;
     return size_of(c->batch, sizeof(ldri_descriptor), 0, &be->labels_at) &&
-           size_of(c->batch, sizeof(int64_t), be->labels_at, &be->pixels_at) &&
+           size_of(c->batch, sizeof(int64_t), be->labels_at, &be->mix_labels_at) &&
+           size_of(mixed, sizeof(int64_t), be->mix_labels_at, &be->mix_lambda_at) &&
+           size_of(mixed, sizeof(float), be->mix_lambda_at, &be->pixels_at) &&
            size_of(c->arena_bytes, 1, be->pixels_at, &be->arena_bytes) &&
            c->width <= UINT32_MAX / 4 && /* 3 * width + 15 is a pitch, 32 bits wide */
            !__builtin_mul_overflow((uint64_t)c->width * 3, ldri_dtype_bytes(c->dtype), &row) &&
            size_of(row, c->height, 0, &be->image_bytes) &&
            size_of(row * c->height, c->batch, 0, &be->output_bytes) &&
-           (be->image_bytes = (size_t)(row * c->height), 1);
+           size_of(3 * (uint64_t)c->width * c->height, mixed, 0, &be->finals_bytes) &&
+           (be->image_bytes = (size_t)(row * c->height),
+            be->final_bytes = (size_t)3 * c->width * c->height, 1);
+}
+
+static void init_steps(ldri_backend *be)
+{
+    const ldri_backend_config *c = &be->config;
+    ldri_simd level = ldri_simd_wanted();
+    be->resample = ldri_simd_resample(level);
+    be->colour = ldri_simd_colour(level);
+    ldri_normaliser_init(&be->normaliser, ldri_simd_normalise(level), c->width, c->height, c->dtype,
+                         c->layout, c->mean, c->std);
+    ldri_normaliser_init(&be->flipper, ldri_simd_normalise(level), c->width, c->height, LDR_U8,
+                         LDR_NHWC, c->mean, c->std);
+    be->eraser = (ldri_eraser){.kernels = ldri_simd_erase(level),
+                               .width = c->width,
+                               .height = c->height,
+                               .dtype = c->dtype,
+                               .layout = c->layout,
+                               .mode = c->erase_mode,
+                               .seed = c->seed};
+    memcpy(be->eraser.mean, c->mean, sizeof c->mean);
+    memcpy(be->eraser.std, c->std, sizeof c->std);
 }
 
 static ldr_status cpu_open(ldri_backend **out, const ldri_backend_config *config, ldr_error *err)
@@ -103,10 +141,7 @@ static ldr_status cpu_open(ldri_backend **out, const ldri_backend_config *config
                            config->batch, config->width, config->height);
         goto close;
     }
-    ldri_simd level = ldri_simd_wanted();
-    be->resample = ldri_simd_resample(level);
-    ldri_normaliser_init(&be->normaliser, ldri_simd_normalise(level), config->width, config->height,
-                         config->dtype, config->layout, config->mean, config->std);
+    init_steps(be);
     be->hosts = blocks_make(config->n_hosts, be->arena_bytes);
     if (!be->hosts) {
         ldri_error_set(err, s, 0, LDR_NO_SAMPLE,
@@ -122,6 +157,13 @@ static ldr_status cpu_open(ldri_backend **out, const ldri_backend_config *config
                        config->n_outputs, be->output_bytes);
         goto close;
     }
+    be->finals = config->mixes ? blocks_make(config->n_outputs, be->finals_bytes) : NULL;
+    if (config->mixes && !be->finals) {
+        ldri_error_set(err, s, 0, LDR_NO_SAMPLE,
+                       "no memory for %u x %zu bytes to mix images in: lower batch or depth",
+                       config->n_outputs, be->finals_bytes);
+        goto close;
+    }
     *out = be;
     return LDR_OK;
 close:
@@ -135,14 +177,15 @@ static void cpu_host_arena(ldri_backend *be, uint32_t host, ldri_host_arena *out
     uint8_t *p = be->hosts[host];
     out->descriptors = (ldri_descriptor *)p;
     out->labels = (int64_t *)(p + be->labels_at);
+    out->mix_labels = be->config.mixes ? (int64_t *)(p + be->mix_labels_at) : NULL;
+    out->mix_lambda = be->config.mixes ? (float *)(p + be->mix_lambda_at) : NULL;
     out->pixels = p + be->pixels_at;
 }
 
 static void cpu_output(ldri_backend *be, uint32_t output, ldri_output *out)
 {
     assert(output < be->config.n_outputs);
-    out->images = be->outputs[output];
-    out->labels = NULL;
+    *out = (ldri_output){.images = be->outputs[output]}; /* the core's labels serve */
 }
 
 /* pinned_bytes: the host arenas, which are ordinary memory here. */
@@ -151,7 +194,7 @@ static void cpu_memory(const ldri_backend *be, uint64_t *pinned_bytes, uint64_t 
 {
     *pinned_bytes = (uint64_t)be->arena_bytes * be->config.n_hosts;
     *device_bytes = 0;
-    *host_bytes = (uint64_t)be->output_bytes * be->config.n_outputs;
+    *host_bytes = (uint64_t)(be->output_bytes + be->finals_bytes) * be->config.n_outputs;
 }
 
 static void cpu_scratch_close(ldri_scratch *scratch)
@@ -186,25 +229,80 @@ static ldr_status cpu_resample_sample(ldri_backend *be, ldri_scratch *scratch,
     return ldri_resampler_run(scratch->resampler, d, crop, out, ldri_pitch(be->config.width));
 }
 
+static uint8_t *image_of(const ldri_backend *be, uint32_t output, uint32_t i)
+{
+    return be->outputs[output] + (size_t)i * be->image_bytes;
+}
+
+static uint8_t *final_of(const ldri_backend *be, uint32_t output, uint32_t i)
+{
+    return be->finals[output] + (size_t)i * be->final_bytes;
+}
+
+/* Bytes -> image: all that comes after mixing. */
+static void finish(const ldri_backend *be, const ldri_descriptor *d, const uint8_t *rgb,
+                   size_t pitch, int hflip, int vflip, uint8_t *image)
+{
+    ldri_normaliser_store(&be->normaliser, rgb, pitch, hflip, vflip, image);
+    ldri_eraser_apply(&be->eraser, d, image);
+}
+
 static ldr_status cpu_augment_sample(ldri_backend *be, ldri_scratch *scratch, uint32_t host,
                                      uint32_t i, uint32_t output)
 {
-    assert(scratch->be == be && i < be->config.batch && output < be->config.n_outputs);
+    const ldri_backend_config *c = &be->config;
+    assert(scratch->be == be && i < c->batch && output < c->n_outputs);
     ldri_host_arena arena;
     cpu_host_arena(be, host, &arena);
     const ldri_descriptor *d = &arena.descriptors[i];
     const uint8_t *rgb = arena.pixels + d->offset;
-    size_t pitch = d->pitch;
+    size_t pitch = d->pitch, final_pitch = ldri_pitch(c->width);
     if (d->kind == LDRI_RGB_CROP) {
         ldr_status s = cpu_resample_sample(be, scratch, d, rgb, scratch->final);
         if (s < 0) return s;
-        rgb = scratch->final;
-        pitch = ldri_pitch(be->config.width);
+    } else if (ldri_colour_wanted(d)) {
+        for (uint32_t y = 0; y < c->height; y++)
+            memcpy(scratch->final + y * final_pitch, rgb + y * pitch, 3 * (size_t)c->width);
     }
-    /* Steps on the whole picture go here, in place in scratch->final (a picture that came final is
-     * copied there first). */
-    ldri_normaliser_store(&be->normaliser, rgb, pitch, d->hflip, d->vflip,
-                          be->outputs[output] + (size_t)i * be->image_bytes);
+    if (d->kind == LDRI_RGB_CROP || ldri_colour_wanted(d)) {
+        ldri_colour_apply(be->colour, d, scratch->final, final_pitch, c->width, c->height);
+        rgb = scratch->final;
+        pitch = final_pitch;
+    }
+    if (c->mixes) {
+        ldri_normaliser_store(&be->flipper, rgb, pitch, d->hflip, d->vflip,
+                              final_of(be, output, i));
+    } else {
+        finish(be, d, rgb, pitch, d->hflip, d->vflip, image_of(be, output, i));
+    }
+    return LDR_OK;
+}
+
+static ldr_status cpu_finish_sample(ldri_backend *be, ldri_scratch *scratch, uint32_t host,
+                                    uint32_t i, uint32_t output)
+{
+    const ldri_backend_config *c = &be->config;
+    assert(scratch->be == be && c->mixes && i < c->batch && output < c->n_outputs);
+    ldri_host_arena arena;
+    cpu_host_arena(be, host, &arena);
+    const ldri_descriptor *d = &arena.descriptors[i];
+    assert(d->mix == LDRI_MIX_NONE || d->partner < c->batch);
+    const uint8_t *rgb = final_of(be, output, i);
+    size_t pitch = 3 * (size_t)c->width;
+    if (d->mix == LDRI_MIXUP) {
+        be->colour->mixup(rgb, final_of(be, output, d->partner), d->lambda, d->rest, scratch->final,
+                          be->final_bytes);
+        rgb = scratch->final;
+    } else if (d->mix == LDRI_CUTMIX) {
+        const uint8_t *other = final_of(be, output, d->partner);
+        memcpy(scratch->final, rgb, be->final_bytes);
+        for (uint32_t y = d->mix_top; y < d->mix_bottom; y++) {
+            size_t at = y * pitch + 3 * (size_t)d->mix_left;
+            memcpy(scratch->final + at, other + at, 3 * (size_t)(d->mix_right - d->mix_left));
+        }
+        rgb = scratch->final;
+    }
+    finish(be, d, rgb, pitch, 0, 0, image_of(be, output, i));
     return LDR_OK;
 }
 
@@ -214,6 +312,12 @@ static ldr_status cpu_submit(ldri_backend *be, uint32_t host, uint32_t output, u
     assert(host < be->config.n_hosts && output < be->config.n_outputs);
     assert(count <= be->config.batch && used_bytes <= be->config.arena_bytes);
     return LDR_OK; /* the workers have done it all */
+}
+
+static ldr_status cpu_after(ldri_backend *be, uint32_t output, ldri_after_fn call, void *arg,
+                            ldr_error *err)
+{
+    return call(arg, NULL);
 }
 
 static int cpu_host_reusable(ldri_backend *be, uint32_t host, int wait)
@@ -246,7 +350,9 @@ const ldri_backend_ops ldri_backend_cpu = {
     .scratch_close = cpu_scratch_close,
     .resample_sample = cpu_resample_sample,
     .augment_sample = cpu_augment_sample,
+    .finish_sample = cpu_finish_sample,
     .submit = cpu_submit,
+    .after = cpu_after,
     .host_reusable = cpu_host_reusable,
     .acquire = cpu_acquire,
     .release = cpu_release,

@@ -364,7 +364,7 @@ ldr_status ldri_resampler_run(ldri_resampler *r, const ldri_descriptor *d, const
         return LDR_OK;
     }
     if (!axis_holds(x, r->width) || !axis_holds(y, r->height) ||
-        (d->filter != LDR_BILINEAR && d->filter != LDR_BICUBIC))
+        (d->filter != LDR_BILINEAR && d->filter != LDR_BICUBIC && d->filter != LDR_NEAREST))
         return LDR_E_INTERNAL;
     size_t left = 3 * (size_t)x->dst, middle = 3 * (size_t)x->count;
     size_t right = 3 * (size_t)r->width - left - middle;
@@ -375,6 +375,10 @@ ldr_status ldri_resampler_run(ldri_resampler *r, const ldri_descriptor *d, const
     if (left) blacken(top, out_pitch, y->count, left);
     if (right) blacken(top + left + middle, out_pitch, y->count, right);
 
+    if (d->filter == LDR_NEAREST) {
+        if (!sums_reserve(r, (size_t)x->count + y->count)) return LDR_E_NOMEM;
+        return ldri_resample_nearest(d, crop, (uint32_t *)r->sums, top + left, out_pitch);
+    }
     strip s = {.r = r, .across = r->kernels, .d = d, .crop = crop, .out_pitch = out_pitch};
     uint32_t width = x->count; /* of a strip: all, unless the table of weights would be huge */
     s.as_is = x->n == x->m;
@@ -418,7 +422,7 @@ static int reserve_common(ldri_resampler *r)
     size_t window = (taps + 4) * row;
     if (!window_reserve(r, window < WINDOW_BYTES ? window : 4 * row)) return 0;
     if (!rows_reserve(r, round_up(taps, 4))) return 0;
-    if (!sums_reserve(r, 3 * (size_t)r->width)) return 0;
+    if (!sums_reserve(r, 3 * (size_t)r->width + r->height)) return 0;
     /* A level's own form of a table is made by its pack: let it make the longest one it has. */
     if (!r->kernels->pack) return 1;
     for (uint32_t scale = 1; scale <= 8; scale++) {

@@ -78,6 +78,12 @@ size_t ldri_resampler_bytes(const ldri_resampler *r); /* memory it holds */
 ldr_status ldri_resampler_run(ldri_resampler *r, const ldri_descriptor *d, const uint8_t *crop,
                               uint8_t *out, size_t out_pitch);
 
+/* Without a filter: the wanted part of the final picture, whose first pixel is at out.  indices:
+ * room for d->x.count + d->y.count numbers.  LDR_E_INTERNAL if a pixel is wanted that is not
+ * stored. */
+ldr_status ldri_resample_nearest(const ldri_descriptor *d, const uint8_t *crop, uint32_t *indices,
+                                 uint8_t *out, size_t out_pitch);
+
 /* For levels and tests: makes the table of outputs first .. first + count - 1 of an axis. */
 ldr_status ldri_table_make(ldri_table *t, const ldri_resample_kernels *kernels,
                            const ldri_axis *axis, int filter, uint32_t first, uint32_t count,

@@ -69,3 +69,23 @@ const ldri_normalise_kernels *ldri_simd_normalise(ldri_simd level)
     assert(level == LDRI_SIMD_NONE);
     return &ldri_normalise_plain;
 }
+
+const ldri_colour_kernels *ldri_simd_colour(ldri_simd level)
+{
+#if LDRI_X86
+    if (level == LDRI_SIMD_AVX512) return &ldri_colour_avx512;
+    if (level == LDRI_SIMD_AVX2) return &ldri_colour_avx2;
+#endif
+    assert(level == LDRI_SIMD_NONE);
+    return &ldri_colour_plain;
+}
+
+const ldri_erase_kernels *ldri_simd_erase(ldri_simd level)
+{
+#if LDRI_X86
+    if (level == LDRI_SIMD_AVX512) return &ldri_erase_avx512;
+    if (level == LDRI_SIMD_AVX2) return &ldri_erase_avx2;
+#endif
+    assert(level == LDRI_SIMD_NONE);
+    return &ldri_erase_plain;
+}

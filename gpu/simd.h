@@ -5,6 +5,8 @@
 #ifndef LDR_SIMD_H
 #define LDR_SIMD_H
 
+#include "gpu/colour_cpu.h"
+#include "gpu/erase_cpu.h"
 #include "gpu/normalise.h"
 #include "gpu/resample.h"
 
@@ -22,5 +24,7 @@ const char *ldri_simd_name(ldri_simd level);
 /* level <= ldri_simd_best().  Static tables. */
 const ldri_resample_kernels *ldri_simd_resample(ldri_simd level);
 const ldri_normalise_kernels *ldri_simd_normalise(ldri_simd level);
+const ldri_colour_kernels *ldri_simd_colour(ldri_simd level);
+const ldri_erase_kernels *ldri_simd_erase(ldri_simd level);
 
 #endif

@@ -6,7 +6,7 @@
  * uses which when; the back end makes sure that data is ordered.
  *
  * A host arena is one block, copied as [0, used):
- *     [ descriptors: batch x ldri_descriptor ][ labels: batch x int64 ][ pixels ... ]      each
+ *     [ descriptors ][ labels ][ mix_labels, mix_lambda if it mixes ][ pixels ... ]      each
  * part 64-byte aligned The core fills descriptors and labels; workers fill pixels at
  * descriptor.offset from `pixels`.
  *
@@ -16,9 +16,9 @@
  * submit only completes the batch. not set (a GPU): submit enqueues copies and kernels on the back
  * end's streams.
  *
- * THREADS.  open, close: the thread that opens or closes.  submit, host_reusable: the staging
- * thread.  resample_sample, augment_sample: workers, at once, each with its own scratch.  acquire,
- * release: callers' threads, at once, on different outputs. */
+ * THREADS.  open, close: the thread that opens or closes.  submit, after, host_reusable: the
+ * staging thread.  resample_sample, augment_sample, finish_sample: workers, at once, each with its
+ * own scratch.  acquire, release: callers' threads, at once, on different outputs. */
 #ifndef LDR_BACKEND_H
 #define LDR_BACKEND_H
 
@@ -33,20 +33,33 @@ typedef struct ldri_backend_config {
     ldr_dtype dtype;
     ldr_layout layout;
     float mean[3], std[3];
+    uint64_t seed; /* of erasing noise */
+    ldr_erase erase_mode;
+    int mixes; /* pictures of a batch are mixed with each other (mixup, cutmix) */
+    int device_id;
+    size_t device_limit; /* bytes of device memory, 0: none */
     uint32_t n_hosts, n_outputs;
     size_t arena_bytes; /* of the pixels part of a host arena; a multiple of 64 */
+    void (*warn)(void *user, const char *line); /* NULL: nobody listens.  Called by open only */
+    void *warn_user;
 } ldri_backend_config;
 
 typedef struct ldri_host_arena { /* where a host arena's parts are */
     ldri_descriptor *descriptors;
     int64_t *labels;
+    int64_t *mix_labels; /* NULL unless the configuration mixes */
+    float *mix_lambda;
     uint8_t *pixels;
 } ldri_host_arena;
 
 typedef struct ldri_output { /* where an output's parts are, as the caller will see them */
     void *images;
     const int64_t *labels; /* NULL: the same as the core's host copy (host back ends) */
+    const int64_t *mix_labels;
+    const float *mix_lambda;
 } ldri_output;
+
+typedef ldr_status (*ldri_after_fn)(void *arg, ldr_stream stream);
 
 typedef struct ldri_backend_ops {
     const char *name; /* "cpu" */
@@ -61,6 +74,11 @@ typedef struct ldri_backend_ops {
     void (*output)(ldri_backend *be, uint32_t output, ldri_output *out);
     void (*memory)(const ldri_backend *be, uint64_t *pinned_bytes, uint64_t *device_bytes,
                    uint64_t *host_bytes);
+
+    /* How often each function of the device's library was called: each(user, function, count) for
+     * those that were.  Any thread.  NULL: there are none. */
+    void (*calls)(const ldri_backend *be, void (*each)(void *user, const char *name, uint64_t n),
+                  void *user);
 
     /* Memory for one worker, sized for common pictures; it grows when a larger one comes.  NULL:
      * out of memory. */
@@ -78,14 +96,32 @@ typedef struct ldri_backend_ops {
     ldr_status (*augment_sample)(ldri_backend *be, ldri_scratch *scratch, uint32_t host, uint32_t i,
                                  uint32_t output);
 
+    /* Only where augments_in_workers, and only if the configuration mixes: augment_sample then
+     * stops before the mix, and when it is done for all samples of the batch, this takes each
+     * through the rest: mix, normalise, erase, store. */
+    ldr_status (*finish_sample)(ldri_backend *be, ldri_scratch *scratch, uint32_t host, uint32_t i,
+                                uint32_t output);
+
     /* All count samples of the arena are complete, its pixels end at used_bytes.  Makes the output
      * ready; the host arena may be written again once host_reusable says so. */
     ldr_status (*submit)(ldri_backend *be, uint32_t host, uint32_t output, uint32_t count,
                          size_t used_bytes, ldr_error *err);
 
+    /* After submit, before the output is handed over: call(arg, stream) may enqueue work that
+     * writes the output's images (NULL: it writes them at once), which then belongs to what makes
+     * the output ready.  Returns what call returned; its own failures set *err and return
+     * LDR_E_CUDA. */
+    ldr_status (*after)(ldri_backend *be, uint32_t output, ldri_after_fn call, void *arg,
+                        ldr_error *err);
+
     /* 1: the arena's last submit no longer reads it.  wait: block until it is so (the staging
      * thread has nothing else to do). */
     int (*host_reusable)(ldri_backend *be, uint32_t host, int wait);
+
+    /* bytes of the output's images, which is acquired, to host memory; waits for them.  NULL where
+     * images are host memory.  For the command and for tests. */
+    ldr_status (*download)(ldri_backend *be, uint32_t output, void *to, size_t bytes,
+                           ldr_error *err);
 
     /* Orders the consumer's stream behind the output, and the output's next writer behind the
      * consumer's stream. */
@@ -96,6 +132,9 @@ typedef struct ldri_backend_ops {
 /* The back end for a device; AUTO: the best one that works here.  NULL and *err if there is none.
  * Defined in gpu/backends.c. */
 const ldri_backend_ops *ldri_backend_find(ldr_device device, ldr_error *err);
+
+/* Quantiles of N(0,1) for ldri_normal (rng.h).  Defined in gpu/: they are the back ends' too. */
+extern const float ldri_normal_quantiles[LDRI_NORMAL_STEPS + 1];
 
 /* The vector instructions that work on the CPU uses, LDR_SIMD heeded; *best: those it could use
  * here.  Static strings. */

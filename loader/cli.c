@@ -81,6 +81,19 @@ static int parse_floats(const char *text, unsigned n_values, float *out)
     return *text == 0;
 }
 
+static int parse_wholes(const char *text, unsigned n_values, uint32_t *out)
+{
+    for (unsigned i = 0; i < n_values; i++) {
+        size_t n = strcspn(text, ",");
+        uint64_t value;
+        if (!parse_u64(text, n, UINT32_MAX, &value)) return 0;
+        out[i] = (uint32_t)value;
+        text += n;
+        if (i + 1 < n_values && *text++ != ',') return 0;
+    }
+    return *text == 0;
+}
+
 /* "a, b or c" */
 static void join_choices(char *out, size_t capacity, const char *const *choices)
 {
@@ -120,6 +133,15 @@ static ldr_status apply(ldri_cli *cli, const ldri_cli_option *o, const char *tex
         memcpy(field, &(uint32_t){(uint32_t)whole}, sizeof(uint32_t));
         return LDR_OK;
     case LDRI_CLI_U32:
+        if (o->n_values > 1) {
+            uint32_t values[2];
+            assert(o->n_values == 2);
+            if (!parse_wholes(text, 2, values)) {
+                return refuse(o, "two whole numbers as in 1,3", text, err);
+            }
+            memcpy(field, values, sizeof values);
+            return LDR_OK;
+        }
         if (!parse_u64(text, strlen(text), UINT32_MAX, &whole)) {
             return refuse(o, "a whole number from 0 to 4294967295", text, err);
         }
@@ -379,6 +401,12 @@ static void format_default(char *out, size_t capacity, const ldri_cli *cli,
         return;
     }
     case LDRI_CLI_U32:
+        if (o->n_values > 1) {
+            const uint32_t *values = field;
+            snprintf(out, capacity, " [%" PRIu32 ",%" PRIu32 "]", values[0], values[1]);
+            return;
+        }
+        /* fall through */
     case LDRI_CLI_SWITCH:
         snprintf(out, capacity, " [%" PRIu32 "]", *(const uint32_t *)field);
         return;
@@ -423,6 +451,7 @@ static const char *value_word(const ldri_cli_option *o)
     case LDRI_CLI_CHOICE:
         return " WORD";
     case LDRI_CLI_U32:
+        return o->n_values > 1 ? " N,N" : " N";
     case LDRI_CLI_I32:
     case LDRI_CLI_U64:
         return " N";

@@ -28,7 +28,7 @@ typedef struct ldri_cli { /* what a command line says */
 
 typedef enum ldri_cli_kind {
     LDRI_CLI_CHOICE, /* an enum, by name */
-    LDRI_CLI_U32,
+    LDRI_CLI_U32,    /* n_values > 1: so many, a,b */
     LDRI_CLI_I32,
     LDRI_CLI_U64,
     LDRI_CLI_BYTES, /* size_t; k, M, G: times 1024, 1024^2, 1024^3 */

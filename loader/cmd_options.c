@@ -11,11 +11,12 @@
 
 /* In the order of the enums of loader.h. */
 static const char *const view_names[] = {"eval", "train", "squash", NULL};
-static const char *const filter_names[] = {"bilinear", "bicubic", "random", NULL};
+static const char *const filter_names[] = {"bilinear", "bicubic", "nearest", "random", NULL};
 static const char *const dtype_names[] = {"f32", "f16", "bf16", "u8", NULL};
 static const char *const layout_names[] = {"nchw", "nhwc", NULL};
 static const char *const order_names[] = {"bytes", "natural", NULL};
-static const char *const device_names[] = {"auto", "cpu", NULL};
+static const char *const device_names[] = {"auto", "cpu", "cuda", NULL};
+static const char *const erase_names[] = {"const", "rand", "pixel", NULL};
 static const char *const on_bad_names[] = {"replace", "stop", "mark", NULL};
 
 #define CHOICE(names) .kind = LDRI_CLI_CHOICE, .choices = names
@@ -81,7 +82,7 @@ const ldri_cli_option ldri_cli_options[] = {
     {.name = "height", .kind = LDRI_CLI_U32, .verbs = LOADING, .offset = FIELD(height),
      .help = "pixels; overrides --image-size"},
     {.name = "filter", CHOICE(filter_names), .verbs = LOADING, .offset = FIELD(filter),
-     .help = "resampling; train's"},
+     .help = "resize"},
     {.name = "scale", LIST(2), .verbs = LOADING, .offset = FIELD(scale),
      .help = "train: area of a crop, share of the picture's"},
     {.name = "ratio", LIST(2), .verbs = LOADING, .offset = FIELD(ratio),
@@ -92,6 +93,39 @@ const ldri_cli_option ldri_cli_options[] = {
      .help = "probability of a left-right flip; train's"},
     {.name = "vflip", LIST(1), .verbs = LOADING, .offset = FIELD(vflip),
      .help = "probability of an upside-down flip"},
+    {.name = "brightness", LIST(1), .verbs = LOADING, .offset = FIELD(brightness),
+     .help = "v: factor drawn in max(0, 1-v) to 1+v"},
+    {.name = "contrast", LIST(1), .verbs = LOADING, .offset = FIELD(contrast),
+     .help = "likewise"},
+    {.name = "saturation", LIST(1), .verbs = LOADING, .offset = FIELD(saturation),
+     .help = "likewise"},
+    {.name = "hue", LIST(1), .verbs = LOADING, .offset = FIELD(hue),
+     .help = "v: shift drawn in -v to v turns; up to 0.5"},
+    {.name = "jitter-prob", LIST(1), .verbs = LOADING, .offset = FIELD(jitter_prob),
+     .help = "probability of these four, in an order drawn"},
+    {.name = "grayscale-prob", LIST(1), .verbs = LOADING, .offset = FIELD(grayscale_prob),
+     .help = "probability of an image in grey"},
+    {.name = "mixup-alpha", LIST(1), .verbs = LOADING, .offset = FIELD(mixup_alpha),
+     .help = "pairs blended, weight ~ Beta(v, v)"},
+    {.name = "cutmix-alpha", LIST(1), .verbs = LOADING, .offset = FIELD(cutmix_alpha),
+     .help = "pairs swap a box, area ~ Beta(v, v)"},
+    {.name = "mix-prob", LIST(1), .verbs = LOADING, .offset = FIELD(mix_prob),
+     .help = "probability that a batch is mixed"},
+    {.name = "mix-switch-prob", LIST(1), .verbs = LOADING, .offset = FIELD(mix_switch_prob),
+     .help = "of cutmix, where both are on"},
+    {.name = "mix-pair", .kind = LDRI_CLI_SWITCH, .verbs = LOADING, .offset = FIELD(mix_pair),
+     .help = "1: a draw for each pair, not one a batch"},
+    {.name = "erase-prob", LIST(1), .verbs = LOADING, .offset = FIELD(erase_prob),
+     .help = "probability of erased boxes in an image"},
+    {.name = "erase-area", LIST(2), .verbs = LOADING, .offset = FIELD(erase_area),
+     .help = "area of the boxes, share of an image"},
+    {.name = "erase-aspect", LIST(1), .verbs = LOADING, .offset = FIELD(erase_aspect),
+     .help = "v: height / width in v to 1/v"},
+    {.name = "erase-mode", CHOICE(erase_names), .verbs = LOADING, .offset = FIELD(erase_mode),
+     .help = "filled with"},
+    {.name = "erase-count", .kind = LDRI_CLI_U32, .n_values = 2, .verbs = LOADING,
+     .offset = FIELD(erase_count),
+     .help = "boxes, from .. to; at most 8"},
     {.name = "mean", LIST(3), .verbs = LOADING, .offset = FIELD(mean),
      .help = "taken from R,G,B in 0..1"},
     {.name = "std", LIST(3), .verbs = LOADING, .offset = FIELD(std),
@@ -115,6 +149,11 @@ const ldri_cli_option ldri_cli_options[] = {
     {.name = "decode-limit", .kind = LDRI_CLI_BYTES, .verbs = LOADING,
      .offset = FIELD(decode_limit),
      .help = "memory for pictures being decoded, all workers"},
+    {.name = "device-id", .kind = LDRI_CLI_I32, .verbs = LOADING, .offset = FIELD(device_id),
+     .help = "which GPU"},
+    {.name = "device-limit", .kind = LDRI_CLI_BYTES, .verbs = LOADING,
+     .offset = FIELD(device_limit),
+     .help = "memory of the GPU; 0: no limit"},
     {.name = "max-pixels", .kind = LDRI_CLI_U64, .verbs = DECODING, .offset = FIELD(max_pixels),
      .help = "a larger picture is bad"},
     {.name = "max-scans", .kind = LDRI_CLI_U32, .verbs = DECODING, .offset = FIELD(max_scans),

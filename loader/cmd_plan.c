@@ -2,6 +2,7 @@
  * are read, because a crop's box is drawn from the picture's size. */
 #include "loader/cmd.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "decode/decode.h"
@@ -9,6 +10,7 @@
 #include "loader/log.h"
 #include "loader/options.h"
 #include "loader/params.h"
+#include "loader/params_mix.h"
 #include "loader/plan.h"
 #include "loader/read.h"
 #include "loader/source.h"
@@ -20,13 +22,61 @@ typedef struct probe { /* zeroed: headers are not read */
     ldri_buffer file;
 } probe;
 
-static void write_box(ldri_json *j, const ldri_box *box)
+static void write_box(ldri_json *j, const char *key, const ldri_box *box)
 {
-    ldri_json_open(j, "box", '[');
+    ldri_json_open(j, key, '[');
     ldri_json_uint(j, NULL, box->top);
     ldri_json_uint(j, NULL, box->left);
     ldri_json_uint(j, NULL, box->height);
     ldri_json_uint(j, NULL, box->width);
+    ldri_json_close(j);
+}
+
+/* What an operator was drawn, under the name of its option, or null where the draw left it out. */
+static void write_factor(ldri_json *j, const ldri_params *p, ldri_jitter op, const char *name,
+                         float strength, double value)
+{
+    if (!(strength > 0.0f)) return;
+    ldri_json_real(j, name, p->jitter >> op & 1 ? value : NAN);
+}
+
+static void write_colour(ldri_json *j, const ldr_options *o, const ldri_params *p)
+{
+    static const char *const names[4] = {"brightness", "contrast", "saturation", "hue"};
+    const float strength[4] = {o->brightness, o->contrast, o->saturation, o->hue};
+    for (unsigned op = 0; op < 4; op++) {
+        double value = op == LDRI_HUE ? p->hue_turns : (double)p->factor[op];
+        write_factor(j, p, (ldri_jitter)op, names[op], strength[op], value);
+    }
+    if (p->jitter) {
+        ldri_json_open(j, "order", '[');
+        for (unsigned i = 0; i < 4; i++)
+            if (p->jitter >> p->order[i] & 1) ldri_json_string(j, NULL, names[p->order[i]]);
+        ldri_json_close(j);
+    }
+    if (o->grayscale_prob > 0.0f) ldri_json_bool(j, "grayscale", p->greyscale);
+}
+
+static void write_mix(ldri_json *j, const ldr_options *o, const ldri_mix_params *m)
+{
+    if (!ldri_mixes(o)) return;
+    ldri_json_string(j, "mix", m->mix == LDRI_MIXUP ? "mixup" : m->mix ? "cutmix" : "none");
+    ldri_json_uint(j, "mix_with", m->partner);
+    ldri_json_real(j, "mix_lambda", (double)m->label_weight);
+    if (m->mix != LDRI_CUTMIX) return;
+    ldri_box box = {m->top, m->left, m->bottom - m->top, m->right - m->left};
+    write_box(j, "mix_box", &box);
+}
+
+static void write_erase(ldri_json *j, const ldr_options *o, const ldri_params *p)
+{
+    if (!(o->erase_prob > 0.0f)) return;
+    ldri_json_open(j, "erase", '[');
+    for (unsigned i = 0; i < p->n_erase; i++) {
+        const ldri_erase_box *e = &p->erase[i];
+        ldri_box box = {e->top, e->left, e->height, e->width};
+        write_box(j, NULL, &box);
+    }
     ldri_json_close(j);
 }
 
@@ -46,7 +96,7 @@ static ldr_status write_probed(ldri_json *j, probe *p, const ldri_source *source
         ldri_params_box(o, params, info.width, info.height, &box);
         ldri_json_uint(j, "width", info.width);
         ldri_json_uint(j, "height", info.height);
-        write_box(j, &box);
+        write_box(j, "box", &box);
     } else if (why.cause != LDR_CAUSE_NONE) {
         ldri_json_string(j, "bad", ldr_cause_name(why.cause));
         ldri_json_string(j, "message", why.text);
@@ -65,12 +115,18 @@ typedef struct place {
     uint32_t index;
 } place;
 
+static const char *filter_name(uint8_t filter)
+{
+    return filter == LDR_BICUBIC ? "bicubic" : filter == LDR_NEAREST ? "nearest" : "bilinear";
+}
+
 static ldr_status write_line(const ldri_source *source, const ldri_plan *plan, const ldr_options *o,
                              const place *at, probe *p, ldr_error *err)
 {
     ldri_json j = {.file = stdout};
     ldri_pick pick;
     ldri_params params;
+    ldri_mix_params mix;
     ldr_status s = LDR_OK;
     ldri_plan_pick(plan, at->epoch, at->batch, at->index, &pick);
     ldri_params_draw(o, at->epoch, pick.sample, 0, &params);
@@ -86,9 +142,13 @@ static ldr_status write_line(const ldri_source *source, const ldri_plan *plan, c
     ldri_json_uint(&j, "label", class_id);
     ldri_json_string(&j, "class", ldri_source_class_name(source, class_id));
     if (p->decoder) s = write_probed(&j, p, source, o, &params, err);
-    ldri_json_string(&j, "filter", params.filter == LDR_BICUBIC ? "bicubic" : "bilinear");
+    ldri_json_string(&j, "filter", filter_name(params.filter));
     ldri_json_bool(&j, "hflip", params.hflip);
     ldri_json_bool(&j, "vflip", params.vflip);
+    write_colour(&j, o, &params);
+    ldri_mix_draw(o, at->epoch, at->batch, ldri_plan_batch_count(plan, at->batch), at->index, &mix);
+    write_mix(&j, o, &mix);
+    write_erase(&j, o, &params);
     ldri_json_close(&j);
     return s;
 }

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "decode/decode.h"
+#include "loader/host_images.h"
 #include "loader/json.h"
+#include "loader/params_mix.h"
 #include "loader/status.h"
 
 #define MAX_TILES 64
@@ -79,17 +81,35 @@ static void draw_tile(sheet *s, uint32_t i, const uint8_t *rgb, const char *text
                        s->scale, ok ? ink : alarm, text);
 }
 
-static ldr_status draw_batch(const ldr *ld, const ldr_batch *b, sheet *s)
+static const char *class_name(const ldr *ld, int64_t label)
+{
+    const char *name = ldr_class_name(ld, (uint32_t)label);
+    return name ? name : "?";
+}
+
+/* "cat", "bad: cat", or "cat 0.7 dog 0.3" */
+static void caption(const ldr *ld, const ldr_batch *b, uint32_t i, char *text, size_t capacity)
+{
+    const char *bad = b->ok_host[i] ? "" : "bad: ";
+    const char *own = class_name(ld, b->labels_host[i]);
+    if (!b->mix_lambda_host || b->mix_lambda_host[i] >= 1.0f) {
+        snprintf(text, capacity, "%s%s", bad, own);
+        return;
+    }
+    double weight = (double)b->mix_lambda_host[i];
+    snprintf(text, capacity, "%s%s %.2f %s %.2f", bad, own, weight,
+             class_name(ld, b->mix_labels_host[i]), 1.0 - weight);
+}
+
+static ldr_status draw_batch(const ldr *ld, const ldr_batch *b, const uint8_t *images, sheet *s)
 {
     uint32_t n = b->count < MAX_TILES ? b->count : MAX_TILES;
     ldr_status status = sheet_open(s, n, b->width, b->height);
     if (status < 0) return status;
     for (uint32_t i = 0; i < n; i++) {
-        const uint8_t *rgb = (const uint8_t *)b->images + (size_t)i * 3 * b->width * b->height;
-        const char *name = ldr_class_name(ld, (uint32_t)b->labels_host[i]);
         char text[300];
-        snprintf(text, sizeof text, "%s%s", b->ok_host[i] ? "" : "bad: ", name ? name : "?");
-        draw_tile(s, i, rgb, text, b->ok_host[i]);
+        caption(ld, b, i, text, sizeof text);
+        draw_tile(s, i, images + i * ldri_image_bytes(b), text, b->ok_host[i]);
     }
     return LDR_OK;
 }
@@ -139,7 +159,8 @@ int ldri_cmd_preview(const ldri_cli *cli)
     o.layout = LDR_NHWC;
     o.epochs = 1;
     o.depth = 1;
-    if (o.batch > MAX_TILES) o.batch = MAX_TILES; /* the order does not depend on it */
+    /* The order does not depend on the batch; which images are mixed does. */
+    if (o.batch > MAX_TILES && !ldri_mixes(&o)) o.batch = MAX_TILES;
     if (!ldri_cmd_has_suffix(cli->output, ".png")) {
         char path[256];
         ldri_cmd_say("%s: the name must end in .png",
@@ -152,9 +173,13 @@ int ldri_cmd_preview(const ldri_cli *cli)
     const ldr_batch *b;
     uint32_t n = 0;
     int status = 0;
+    const void *images;
+    ldri_host_images copy = {0};
     ldr_status got = ldr_next(ld, NULL, -1, &b);
-    if (got == LDR_OK) {
-        ldr_status drawn = draw_batch(ld, b, &s);
+    if (got == LDR_OK && (got = ldri_host_images_get(ld, b, &copy, &images)) < 0) {
+        ldr_release(ld, b, NULL);
+    } else if (got == LDR_OK) {
+        ldr_status drawn = draw_batch(ld, b, images, &s);
         n = b->count < MAX_TILES ? b->count : MAX_TILES;
         got = ldr_release(ld, b, NULL);
         if (drawn < 0) {
@@ -171,6 +196,7 @@ int ldri_cmd_preview(const ldri_cli *cli)
     if (status == 0 && write_sheet(cli->output, &s, &err) < 0) status = ldri_cmd_failed(&err);
     if (status == 0) report(cli, &s, n);
     if (!ldri_cmd_stdout_works(1) && status == 0) status = 1;
+    ldri_host_images_free(&copy);
     free(s.canvas.pixels);
     return status;
 }

@@ -43,7 +43,7 @@ static void name_stages(const ldr_stats *st, stage out[N_STAGES])
 
 static const char *device_name(ldr_device d)
 {
-    return d == LDR_DEVICE_CPU ? "cpu" : "auto";
+    return d == LDR_DEVICE_CPU ? "cpu" : d == LDR_DEVICE_CUDA ? "cuda" : "auto";
 }
 
 static double rate(const outcome *r)

@@ -1,33 +1,39 @@
 /* A batch's digest is SHA-256 over its images, in their type and layout, then its labels (int64,
- * little endian); an epoch's is SHA-256 over the digests of its batches, 32 bytes each.  What is
- * printed depends on the options that say what is loaded, and on nothing else. */
+ * little endian), then, with mixup or cutmix, mix_labels (likewise) and mix_lambda (float32, little
+ * endian); an epoch's is SHA-256 over the digests of its batches, 32 bytes each.  What is printed
+ * depends on the options that say what is loaded, and on nothing else. */
 #include "loader/cmd.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "loader/host_images.h"
 #include "loader/json.h"
 #include "loader/sha256.h"
 
 #define BAD_SHOWN 20
 
-static void add_labels(ldri_sha256 *h, const int64_t *labels, uint32_t n)
+static void add_little_endian(ldri_sha256 *h, uint64_t value, unsigned n_bytes)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        uint8_t bytes[8];
-        for (int k = 0; k < 8; k++) bytes[k] = (uint8_t)((uint64_t)labels[i] >> (8 * k));
-        ldri_sha256_add(h, bytes, sizeof bytes);
-    }
+    uint8_t bytes[8];
+    for (unsigned k = 0; k < n_bytes; k++) bytes[k] = (uint8_t)(value >> (8 * k));
+    ldri_sha256_add(h, bytes, n_bytes);
 }
 
-static void digest_batch(const ldr_batch *b, uint8_t digest[LDRI_SHA256_BYTES])
+static void digest_batch(const ldr_batch *b, const void *images, uint8_t digest[LDRI_SHA256_BYTES])
 {
-    static const size_t value_bytes[] = {
-        [LDR_F32] = 4, [LDR_F16] = 2, [LDR_BF16] = 2, [LDR_U8] = 1};
     ldri_sha256 h;
     ldri_sha256_begin(&h);
-    ldri_sha256_add(&h, b->images,
-                    (size_t)b->count * 3 * b->height * b->width * value_bytes[b->dtype]);
-    add_labels(&h, b->labels_host, b->count);
+    ldri_sha256_add(&h, images, b->count * ldri_image_bytes(b));
+    for (uint32_t i = 0; i < b->count; i++)
+        add_little_endian(&h, (uint64_t)b->labels_host[i], sizeof *b->labels_host);
+    for (uint32_t i = 0; b->mix_labels_host && i < b->count; i++)
+        add_little_endian(&h, (uint64_t)b->mix_labels_host[i], sizeof *b->mix_labels_host);
+    for (uint32_t i = 0; b->mix_lambda_host && i < b->count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &b->mix_lambda_host[i], sizeof bits);
+        add_little_endian(&h, bits, sizeof bits);
+    }
     ldri_sha256_end(&h, digest);
 }
 
@@ -65,6 +71,7 @@ int ldri_cmd_verify(const ldri_cli *cli)
     uint64_t n_ended = 0;
     int written = 1;
     ldr_status s = LDR_OK;
+    ldri_host_images copy = {0};
     ldri_sha256_begin(&epoch);
     while (written && s >= 0) {
         const ldr_batch *b;
@@ -75,10 +82,15 @@ int ldri_cmd_verify(const ldri_cli *cli)
             ldri_sha256_begin(&epoch);
             if (++n_ended == o.epochs) break;
         } else if (s == LDR_OK) {
-            digest_batch(b, digest);
-            ldri_sha256_add(&epoch, digest, sizeof digest);
-            written = print_digest(cli->json, b->epoch, b->index, digest);
-            s = ldr_release(ld, b, NULL);
+            const void *images;
+            s = ldri_host_images_get(ld, b, &copy, &images);
+            if (s >= 0) {
+                digest_batch(b, images, digest);
+                ldri_sha256_add(&epoch, digest, sizeof digest);
+                written = print_digest(cli->json, b->epoch, b->index, digest);
+            }
+            ldr_status released = ldr_release(ld, b, NULL);
+            if (s >= 0) s = released;
         } else {
             break;
         }
@@ -86,6 +98,7 @@ int ldri_cmd_verify(const ldri_cli *cli)
     ldri_cmd_list_bad(stderr, "ldr: bad: ", ld, BAD_SHOWN);
     int status = ldri_cmd_outcome(ld, s);
     if (!written && status == 0) status = 1;
+    ldri_host_images_free(&copy);
     ldri_cmd_close(&ld);
     return status;
 }

@@ -82,7 +82,8 @@ typedef struct ldr_error { /* filled by the library; its layout is fixed */
 
 typedef enum ldr_device {
     LDR_DEVICE_AUTO,
-    LDR_DEVICE_CPU
+    LDR_DEVICE_CPU,
+    LDR_DEVICE_CUDA
 } ldr_device; /* AUTO: the best there is */
 typedef enum ldr_dtype { LDR_F32, LDR_F16, LDR_BF16, LDR_U8 } ldr_dtype;
 typedef enum ldr_layout { LDR_NCHW, LDR_NHWC } ldr_layout;
@@ -94,8 +95,14 @@ typedef enum ldr_view {
 typedef enum ldr_filter {
     LDR_BILINEAR,
     LDR_BICUBIC,
-    LDR_RANDOM_FILTER /* one of the two, drawn per sample */
+    LDR_NEAREST,
+    LDR_RANDOM_FILTER /* bilinear or bicubic, drawn per sample */
 } ldr_filter;
+typedef enum ldr_erase {
+    LDR_ERASE_CONST, /* 0 after normalise: the mean */
+    LDR_ERASE_RAND,  /* one N(0,1) per box and channel */
+    LDR_ERASE_PIXEL  /* N(0,1) per value */
+} ldr_erase;
 typedef enum ldr_on_bad {
     LDR_BAD_REPLACE, /* a deterministic other sample takes its place, with its own label */
     LDR_BAD_STOP,    /* the batch fails with the sample's error and ends the loader */
@@ -140,6 +147,17 @@ typedef void (*ldr_log_fn)(void *user, int level, const char *line);
  *   other        the batch fails with LDR_E_CALLBACK and this number as the detail */
 typedef int (*ldr_fetch_fn)(void *user, uint64_t sample, const char *name, void *buf, size_t *len);
 
+/* Custom augmentation: called once for each batch, in plan order, on the library's staging thread,
+ * after the built-in operators and before the batch is handed over.  It may write batch->images and
+ * must leave everything else alone.  On a GPU it enqueues its work on `stream` and does not wait;
+ * the images are complete there for what comes later on the stream.  On the CPU back end the stream
+ * is NULL, the images are host memory, and the work is done when it returns.
+ *     seed    drawn for this batch: what the content may depend on beside the batch itself
+ * Anything but 0: the batch fails with LDR_E_CALLBACK and this number as the detail. */
+struct ldr_batch;
+typedef int (*ldr_batch_fn)(void *user, const struct ldr_batch *batch, uint64_t seed,
+                            ldr_stream stream);
+
 /* Flat on purpose: it grows at its end, and each field is a command-line option of the same name.
  * Plain values: ldr_options_init sets the defaults named here, a zero is a zero.  Strings are
  * copied by ldr_open. */
@@ -167,7 +185,7 @@ typedef struct ldr_options {
     int32_t rank, world;    /* 0 of 1 */
     /* what is done to an image; presets: ldr_options_train, ldr_options_eval */
     ldr_view view;         /* eval */
-    ldr_filter filter;     /* bicubic */
+    ldr_filter filter;     /* bicubic; nearest is without antialiasing */
     float scale[2];        /* 0.08, 1: area of a random crop as a share of the picture's */
     float ratio[2];        /* 3/4, 4/3: its width / height */
     double crop_pct;       /* 0.875: evaluation crop's share of a side */
@@ -191,6 +209,29 @@ typedef struct ldr_options {
     ldr_on_bad on_bad;   /* replace */
     ldr_log_fn log;      /* NULL: standard error.  Gets warnings, and what LDR_DEBUG asks for */
     void *log_user;
+    /* Colour, on bytes, after crop and flips; 0: off.  The four come in an order drawn per image.
+     */
+    float brightness, contrast, saturation; /* v: factor in max(0, 1 - v) .. 1 + v; 0 to 100 */
+    float hue;                              /* v: shift in -v .. v turns; 0 to 0.5 */
+    float jitter_prob;                      /* 1: share of images that the four are applied to */
+    float grayscale_prob;                   /* 0; after the four */
+    /* Mixing two images of a batch, on bytes, before normalise: image i with image count - 1 - i;
+     * the middle one of an odd count with itself.  The batch tells the other image's label and the
+     * weight of the own one. */
+    float mixup_alpha, cutmix_alpha; /* 0: off.  Weight ~ Beta(alpha, alpha); 0 to 100 */
+    float mix_prob;                  /* 1: probability that a batch (a pair) is mixed */
+    float mix_switch_prob;           /* 0.5: of cutmix, where both are on */
+    uint32_t mix_pair;               /* 0: one draw a batch; 1: one a pair of images */
+    /* Random erasing, after normalise */
+    float erase_prob;     /* 0: share of images */
+    float erase_area[2];  /* 0.02, 1/3: of all boxes of an image, as a share of it */
+    float erase_aspect;   /* 0.3: height / width of a box is in erase_aspect .. 1 / erase_aspect */
+    ldr_erase erase_mode; /* const */
+    uint32_t erase_count[2]; /* 1, 1: boxes in an erased image, at most 8 */
+    ldr_batch_fn after;      /* NULL */
+    void *after_user;
+    int32_t device_id;   /* 0: which GPU */
+    size_t device_limit; /* 0: none.  Bytes of device memory */
 } ldr_options;
 
 typedef struct ldr_batch { /* owned by the library; readable from ldr_next to ldr_release */
@@ -209,6 +250,13 @@ typedef struct ldr_batch { /* owned by the library; readable from ldr_next to ld
     ldr_layout layout;
     uint64_t epoch, index; /* index: of the batch in its epoch, of this rank */
     uint64_t generation;   /* tells this hand-over from earlier ones in the same memory */
+    /* With mixup or cutmix, else NULL: the label of the image that each is mixed with, and the
+     * weight of its own label (1 where nothing was mixed).  [count], the same kind of memory as
+     * images; _host: always host memory. */
+    const int64_t *mix_labels;
+    const float *mix_lambda;
+    const int64_t *mix_labels_host;
+    const float *mix_lambda_host;
 } ldr_batch;
 
 typedef struct ldr_bad {    /* one bad sample; filled by ldr_bad_samples; its layout is fixed */

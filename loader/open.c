@@ -10,6 +10,7 @@
 
 #include "loader/cpus.h"
 #include "loader/options.h"
+#include "loader/params_mix.h"
 
 #define WORKER_NICE          5 /* the caller's thread, which feeds the GPU, wins its core */
 #define DEFAULT_ARENA_FINALS 3 /* final pictures' room per sample, without a pinned_limit */
@@ -17,10 +18,12 @@
 #define MIN_KEEP_BYTES       ((size_t)256 << 10) /* an ordinary photograph's */
 #define MAX_KEEP_BYTES       ((size_t)32 << 20)
 
-static size_t host_overhead(const ldr_options *o) /* of descriptors and labels, bytes */
+static size_t host_overhead(const ldr_options *o) /* of what is not pixels, bytes */
 {
     size_t descriptors = o->batch * sizeof(ldri_descriptor) + ALIGNMENT;
-    return descriptors + o->batch * sizeof(int64_t) + ALIGNMENT;
+    size_t labels = o->batch * sizeof(int64_t) + ALIGNMENT;
+    size_t lambdas = o->batch * sizeof(float) + ALIGNMENT;
+    return descriptors + labels + (ldri_mixes(o) ? labels + lambdas : 0);
 }
 
 /* Bytes for pixels in one host arena. */
@@ -52,6 +55,11 @@ static ldr_status arena_bytes(const ldr_options *o, size_t final_bytes, uint32_t
     return LDR_OK;
 }
 
+static void warn(void *ld, const char *line)
+{
+    ldri_log_line(&((const ldr *)ld)->log, LDR_LOG_WARN, LDRI_LOG_MEMORY, "%s", line);
+}
+
 static ldr_status make_backend(ldr *ld, ldr_error *err)
 {
     const ldr_options *o = &ld->o;
@@ -64,9 +72,18 @@ static ldr_status make_backend(ldr *ld, ldr_error *err)
         .height = o->height,
         .dtype = o->dtype,
         .layout = o->layout,
+        .seed = o->seed,
+        .erase_mode = o->erase_mode,
+        .mixes = ldri_mixes(o),
+        .device_id = o->device_id,
+        .device_limit = o->device_limit,
+        .warn = warn,
+        .warn_user = ld,
         .n_hosts = ld->n_hosts,
         .n_outputs = ld->n_outputs,
     };
+    ld->mixes = c.mixes;
+    ld->two_rounds = c.mixes && ld->ops->augments_in_workers;
     memcpy(c.mean, o->mean, sizeof c.mean);
     memcpy(c.std, o->std, sizeof c.std);
     ldr_status s = arena_bytes(o, ld->final_bytes, ld->n_hosts, &c.arena_bytes, err);
@@ -107,6 +124,10 @@ static ldr_status make_pools(ldr *ld)
         out->samples = calloc(batch, sizeof *out->samples);
         out->ok = calloc(batch, 1);
         if (!out->labels || !out->samples || !out->ok) return LDR_E_NOMEM;
+        if (!ldri_mixes(&ld->o)) continue;
+        out->mix_labels = calloc(batch, sizeof *out->mix_labels);
+        out->mix_lambda = calloc(batch, sizeof *out->mix_lambda);
+        if (!out->mix_labels || !out->mix_lambda) return LDR_E_NOMEM;
     }
     return LDR_OK;
 }
@@ -114,7 +135,9 @@ static ldr_status make_pools(ldr *ld)
 static ldr_status make_queues(ldr *ld)
 {
     size_t n_jobs = (size_t)ld->n_hosts * ld->o.batch;
-    if (ldri_ring_init(&ld->jobs, n_jobs) < 0 || ldri_ring_init(&ld->done, ld->n_hosts) < 0 ||
+    if (ldri_ring_init(&ld->jobs, n_jobs) < 0 ||
+        ldri_ring_init(&ld->finishes, ld->two_rounds ? n_jobs : 1) < 0 ||
+        ldri_ring_init(&ld->done, ld->n_hosts) < 0 ||
         ldri_ring_init(&ld->ready, ld->n_outputs) < 0 ||
         ldri_ring_init(&ld->free_outputs, ld->n_outputs) < 0 || ldri_bad_list_init(&ld->bad) < 0) {
         return LDR_E_NOMEM;
@@ -200,8 +223,11 @@ void ldri_pipeline_destroy(ldr *ld)
         free(ld->outputs[i].labels);
         free(ld->outputs[i].samples);
         free(ld->outputs[i].ok);
+        free(ld->outputs[i].mix_labels);
+        free(ld->outputs[i].mix_lambda);
     }
     ldri_ring_destroy(&ld->jobs);
+    ldri_ring_destroy(&ld->finishes);
     ldri_ring_destroy(&ld->done);
     ldri_ring_destroy(&ld->ready);
     ldri_ring_destroy(&ld->free_outputs);

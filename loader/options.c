@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "loader/descriptor.h"
+
 /* A larger `size` is taken for memory that nobody filled. */
 enum { SIZE_LIMIT = 65536 };
 
@@ -33,6 +35,13 @@ static const ldr_options defaults = {
     .max_scans = 500,
     .max_file = (size_t)1 << 30,
     .on_bad = LDR_BAD_REPLACE,
+    .jitter_prob = 1.0f,
+    .mix_prob = 1.0f,
+    .mix_switch_prob = 0.5f,
+    .erase_area = {0.02f, 1.0f / 3.0f},
+    .erase_aspect = 0.3f,
+    .erase_mode = LDR_ERASE_CONST,
+    .erase_count = {1, 1},
 };
 
 void ldr_options_init_sized(ldr_options *o, size_t size)
@@ -95,11 +104,11 @@ static ldr_status choice(const char *name, int value, int n, const char *names, 
                           value, n - 1, names);
 }
 
-static ldr_status probability(const char *name, float value, ldr_error *err)
+static ldr_status bounded(const char *name, float value, float high, ldr_error *err)
 {
-    if (value >= 0.0f && value <= 1.0f) return LDR_OK;
-    return ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE, "%s is %g: give 0 to 1", name,
-                          (double)value);
+    if (value >= 0.0f && value <= high) return LDR_OK;
+    return ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE, "%s is %g: give 0 to %g", name,
+                          (double)value, (double)high);
 }
 
 static ldr_status range(const char *name, const float v[2], ldr_error *err)
@@ -146,15 +155,16 @@ static ldr_status check_image(const ldr_options *o, ldr_error *err)
 {
     ldr_status s;
     if ((s = choice("view", (int)o->view, 3, "eval, train, squash", err)) < 0) return s;
-    if ((s = choice("filter", (int)o->filter, 3, "bilinear, bicubic, random", err)) < 0) return s;
+    if ((s = choice("filter", (int)o->filter, 4, "bilinear, bicubic, nearest, random", err)) < 0)
+        return s;
     if ((s = range("scale", o->scale, err)) < 0) return s;
     if ((s = range("ratio", o->ratio, err)) < 0) return s;
     if (!(o->crop_pct > 0.0 && o->crop_pct <= 1.0)) {
         return ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE,
                               "crop_pct is %g: give more than 0, up to 1", o->crop_pct);
     }
-    if ((s = probability("hflip", o->hflip, err)) < 0) return s;
-    if ((s = probability("vflip", o->vflip, err)) < 0) return s;
+    if ((s = bounded("hflip", o->hflip, 1, err)) < 0) return s;
+    if ((s = bounded("vflip", o->vflip, 1, err)) < 0) return s;
     for (int c = 0; c < 3; c++) {
         if (!isfinite(o->mean[c])) {
             return ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE,
@@ -169,10 +179,66 @@ static ldr_status check_image(const ldr_options *o, ldr_error *err)
     return LDR_OK;
 }
 
+/* Far beyond what is of use; a value times a factor stays an int. */
+#define MAX_STRENGTH 100.0f
+#define MAX_ALPHA    100.0f
+
+static ldr_status check_colour(const ldr_options *o, ldr_error *err)
+{
+    ldr_status s;
+    if ((s = bounded("brightness", o->brightness, MAX_STRENGTH, err)) < 0) return s;
+    if ((s = bounded("contrast", o->contrast, MAX_STRENGTH, err)) < 0) return s;
+    if ((s = bounded("saturation", o->saturation, MAX_STRENGTH, err)) < 0) return s;
+    if ((s = bounded("hue", o->hue, 0.5f, err)) < 0) return s;
+    if ((s = bounded("jitter_prob", o->jitter_prob, 1, err)) < 0) return s;
+    return bounded("grayscale_prob", o->grayscale_prob, 1, err);
+}
+
+static ldr_status check_mix(const ldr_options *o, ldr_error *err)
+{
+    ldr_status s;
+    if ((s = bounded("mixup_alpha", o->mixup_alpha, MAX_ALPHA, err)) < 0) return s;
+    if ((s = bounded("cutmix_alpha", o->cutmix_alpha, MAX_ALPHA, err)) < 0) return s;
+    if ((s = bounded("mix_prob", o->mix_prob, 1, err)) < 0) return s;
+    if ((s = bounded("mix_switch_prob", o->mix_switch_prob, 1, err)) < 0) return s;
+    return whole("mix_pair", o->mix_pair, 0, 1, err);
+}
+
+static ldr_status check_erase(const ldr_options *o, ldr_error *err)
+{
+    ldr_status s;
+    if ((s = bounded("erase_prob", o->erase_prob, 1, err)) < 0) return s;
+    if ((s = range("erase_area", o->erase_area, err)) < 0) return s;
+    if ((s = bounded("erase_area[1]", o->erase_area[1], 1, err)) < 0) return s;
+    if (!(o->erase_aspect > 0.0f && o->erase_aspect <= 1.0f)) {
+        return ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE,
+                              "erase_aspect is %g: give more than 0, up to 1",
+                              (double)o->erase_aspect);
+    }
+    if ((s = choice("erase_mode", (int)o->erase_mode, 3, "const, rand, pixel", err)) < 0) return s;
+    if ((s = whole("erase_count[0]", o->erase_count[0], 1, LDRI_MAX_ERASE, err)) < 0) return s;
+    s = whole("erase_count[1]", o->erase_count[1], o->erase_count[0], LDRI_MAX_ERASE, err);
+    if (s < 0) return s;
+    /* Noise is drawn by a value's number, for which random numbers have that much room. */
+    const uint64_t most = (uint64_t)1 << 22, values = (uint64_t)3 * o->width * o->height;
+    if (o->erase_prob > 0.0f && o->erase_mode == LDR_ERASE_PIXEL && values > most) {
+        return ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE,
+                              "erase_mode is pixel, for images of at most %llu values, but %u x %u "
+                              "is %llu: lower width or height, or take erase_mode rand",
+                              (unsigned long long)most, o->width, o->height,
+                              (unsigned long long)values);
+    }
+    return LDR_OK;
+}
+
 static ldr_status check_means(const ldr_options *o, ldr_error *err)
 {
     ldr_status s;
-    if ((s = choice("device", (int)o->device, 2, "auto, cpu", err)) < 0) return s;
+    if ((s = choice("device", (int)o->device, 3, "auto, cpu, cuda", err)) < 0) return s;
+    if (o->device_id < 0) {
+        return ldri_error_set(err, LDR_E_INVALID, 0, LDR_NO_SAMPLE,
+                              "device_id is %d: give 0 or more", (int)o->device_id);
+    }
     if ((s = whole("threads", o->threads, 0, 1024, err)) < 0) return s;
     if ((s = whole("depth", o->depth, 1, 64, err)) < 0) return s;
     if ((s = at_least_1("decode_limit", o->decode_limit, err)) < 0) return s;
@@ -208,6 +274,9 @@ ldr_status ldri_options_resolve(const ldr_options *in, ldr_options *out, ldr_err
     ldr_status s;
     if ((s = check_data(&o, err)) < 0) return s;
     if ((s = check_image(&o, err)) < 0) return s;
+    if ((s = check_colour(&o, err)) < 0) return s;
+    if ((s = check_mix(&o, err)) < 0) return s;
+    if ((s = check_erase(&o, err)) < 0) return s;
     if ((s = check_means(&o, err)) < 0) return s;
     *out = o;
     return LDR_OK;

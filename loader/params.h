@@ -15,8 +15,13 @@ typedef struct ldri_box {
 typedef struct ldri_params { /* what does not depend on the picture's size */
     uint64_t seed, epoch, sample;
     uint32_t repeat;
-    uint8_t filter; /* LDR_BILINEAR or LDR_BICUBIC */
+    uint8_t filter; /* LDR_BILINEAR, LDR_BICUBIC or LDR_NEAREST */
     uint8_t hflip, vflip;
+    /* As in ldri_descriptor. */
+    uint8_t jitter, hue, order[4], greyscale, n_erase;
+    float factor[3];
+    double hue_turns; /* what hue was made from */
+    ldri_erase_box erase[LDRI_MAX_ERASE];
 } ldri_params;
 
 void ldri_params_draw(const ldr_options *o, uint64_t epoch, uint64_t sample, uint32_t repeat,
@@ -28,9 +33,9 @@ void ldri_params_draw(const ldr_options *o, uint64_t epoch, uint64_t sample, uin
 int ldri_params_box(const ldr_options *o, const ldri_params *p, uint32_t picture_width,
                     uint32_t picture_height, ldri_box *out);
 
-/* Fills d->filter, hflip, vflip, x, y from the parameters and the picture's size, and *region with
- * the part of the picture to decode: its pixels are the stored ones of the descriptor.  offset,
- * pitch and kind are left alone. */
+/* Fills *d from the parameters and the picture's size, and *region with the part of the picture to
+ * decode: its pixels are the stored ones of the descriptor.  offset, pitch and kind are left alone;
+ * mix is set to none, for params_mix.h to change. */
 void ldri_params_describe(const ldr_options *o, const ldri_params *p, uint32_t picture_width,
                           uint32_t picture_height, ldri_descriptor *d, ldri_box *region);
 

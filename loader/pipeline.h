@@ -10,6 +10,10 @@
  *     staging: submit, in plan order -- ring `ready` --> ldr_next
  *     ldr_release ----------------- ring `free_outputs` --> staging
  *
+ * Where workers augment and images of a batch are mixed, a batch has two rounds of jobs.  The first
+ * ends before the mix; when all its samples have come home, the staging thread queues the batch's
+ * second round in the ring `finishes`, which workers empty before they begin another picture.
+ *
  * Rings carry pointers into pools made by ldr_open: jobs, hosts, outputs.  A finished sample is not
  * a message: its worker decrements the counter of its arena, and the last one pushes the arena.
  *
@@ -67,6 +71,7 @@ struct ldri_host { /* a host arena and the batch that is made in it */
     uint64_t epoch, batch; /* which batch */
     uint32_t count, padded;
     uint32_t output; /* bound at issue where the back end augments in workers */
+    int finishing;   /* the jobs are those of the second round */
     int complete;    /* staging thread only: its last sample has come home */
 
     _Alignas(LDRI_CACHE_LINE) _Atomic uint32_t remaining; /* samples not finished */
@@ -86,6 +91,8 @@ typedef struct ldri_out { /* an output and its hand-overs */
     int64_t *labels;             /* [batch], host memory */
     uint64_t *samples;           /* [batch] */
     uint8_t *ok;                 /* [batch] */
+    int64_t *mix_labels;         /* [batch] if images are mixed, else NULL */
+    float *mix_lambda;           /* likewise */
 } ldri_out;
 
 typedef struct ldri_counter { /* of one stage and one thread; written by that thread only */
@@ -130,13 +137,15 @@ struct ldr {
     const ldri_backend_ops *ops;
     ldri_backend *backend;
     size_t final_bytes; /* of a final RGB8 picture in an arena */
+    int mixes;          /* images of a batch are mixed with each other */
+    int two_rounds;     /* and workers do it */
     uint32_t n_hosts, n_outputs, n_workers;
     ldri_host *hosts;
     ldri_out *outputs;
     ldri_worker *workers;
     ldri_thread staging;
 
-    ldri_ring jobs, done, ready, free_outputs;
+    ldri_ring jobs, finishes, done, ready, free_outputs;
     ldri_event work_event, hub_event, ready_event, leave_event;
     _Atomic int stop;    /* threads leave */
     _Atomic int no_room; /* staging thread found no free arena or output: idle workers are blocked,

@@ -40,6 +40,9 @@ static LDRI_HD inline ldri_words ldri_philox(uint32_t c0, uint32_t c1, uint32_t 
 typedef enum ldri_domain { /* high 4 bits of the counter's last word */
                            LDRI_DOMAIN_SAMPLE =
                                0, /* c0, c1 sample; c2 epoch: parameters of a sample */
+                           LDRI_DOMAIN_MIX = 1, /* c0 batch, c1 rank; c2 epoch: mixup, cutmix */
+                           LDRI_DOMAIN_ERASE =
+                               2, /* c0, c1 sample; c2 epoch; block = 4 values: erasing noise */
                            LDRI_DOMAIN_SHUFFLE = 3, /* c0 half, c1 round; c2 epoch */
                            LDRI_DOMAIN_REPLACEMENT =
                                4 /* c0, c1 sample; c2 epoch; block = candidate */
@@ -75,6 +78,19 @@ static LDRI_HD inline int ldri_gate(uint32_t w, double p)
     if (p >= 1.0) return 1;
     if (!(p > 0.0)) return 0;
     return w < (uint64_t)(p * 0x1p32); /* the cast is floor: p is positive */
+}
+
+#define LDRI_NORMAL_STEPS 1024u /* of a table of quantiles, which has one entry more */
+
+/* N(0,1) from -3.8 to 3.8.  31 bits choose a place between two quantiles of the positive half, the
+ * top bit the sign. */
+static LDRI_HD inline float ldri_normal(uint32_t w, const float *quantiles)
+{
+    uint32_t a = w & 0x7fffffffu, at = a >> 21;
+    float f = (float)(a & 0x1fffffu) * 0x1p-21f;
+    float low = quantiles[at], high = quantiles[at + 1];
+    float z = low + f * (high - low);
+    return w >> 31 ? -z : z;
 }
 
 #endif

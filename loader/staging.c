@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "loader/params_mix.h"
+
 typedef struct hub {
     struct ldr *ld;
     uint64_t total;     /* batches to make, or UINT64_MAX */
@@ -27,6 +29,14 @@ static int host_is_free(const hub *u, int wait)
            ld->ops->host_reusable(ld->backend, host_of(u, u->issued)->id, wait);
 }
 
+static void queue_round(struct ldr *ld, ldri_ring *ring, ldri_host *h)
+{
+    /* Relaxed: the ring's push publishes it with the jobs. */
+    atomic_store_explicit(&h->remaining, h->count, memory_order_relaxed);
+    for (uint32_t i = 0; i < h->count; i++) ldri_ring_push(ring, &h->jobs[i]);
+    ldri_event_signal(&ld->work_event, h->count);
+}
+
 static void queue_jobs(hub *u, ldri_host *h)
 {
     struct ldr *ld = u->ld;
@@ -34,14 +44,12 @@ static void queue_jobs(hub *u, ldri_host *h)
     h->batch = u->issued % ld->plan.n_batches;
     h->count = ldri_plan_batch_count(&ld->plan, h->batch);
     h->padded = ldri_plan_batch_padded(&ld->plan, h->batch);
+    h->finishing = 0;
     h->complete = 0;
     h->error_at = UINT32_MAX;
     ldri_arena_reset(&h->room, h->count);
-    /* Relaxed: the ring's push publishes it with the jobs. */
-    atomic_store_explicit(&h->remaining, h->count, memory_order_relaxed);
     u->issued++;
-    for (uint32_t i = 0; i < h->count; i++) ldri_ring_push(&ld->jobs, &h->jobs[i]);
-    ldri_event_signal(&ld->work_event, h->count);
+    queue_round(ld, &ld->jobs, h);
 }
 
 /* Queues the jobs of every batch that has a free arena (and, where workers augment, a free output).
@@ -87,16 +95,19 @@ static void fail(hub *u, const ldr_error *error)
     finish(u, NULL, error->status);
 }
 
-/* Fills the output's next view and pushes it to the callers. */
-static void publish(hub *u, ldri_host *h, ldri_out *out)
+/* Fills the output's next view, which is nobody else's until it is published: the output is not
+ * held and not in a ring. */
+static const ldr_batch *fill_view(const struct ldr *ld, const ldri_host *h, ldri_out *out)
 {
-    struct ldr *ld = u->ld;
     memcpy(out->labels, h->memory.labels, h->count * sizeof *out->labels);
     memcpy(out->samples, h->samples, h->count * sizeof *out->samples);
     memcpy(out->ok, h->ok, h->count * sizeof *out->ok);
+    if (ld->mixes) {
+        memcpy(out->mix_labels, h->memory.mix_labels, h->count * sizeof *out->mix_labels);
+        memcpy(out->mix_lambda, h->memory.mix_lambda, h->count * sizeof *out->mix_lambda);
+    }
     ldri_output where;
     ld->ops->output(ld->backend, out->id, &where);
-    /* The view is nobody else's until the push: the output is not held and not in a ring. */
     ldr_batch *b = &out->views[(out->view + 1) % LDRI_VIEWS];
     *b = (ldr_batch){
         .size = sizeof *b,
@@ -113,7 +124,17 @@ static void publish(hub *u, ldri_host *h, ldri_out *out)
         .layout = ld->o.layout,
         .epoch = h->epoch,
         .index = h->batch,
+        .mix_labels = where.mix_labels ? where.mix_labels : out->mix_labels,
+        .mix_lambda = where.mix_lambda ? where.mix_lambda : out->mix_lambda,
+        .mix_labels_host = out->mix_labels,
+        .mix_lambda_host = out->mix_lambda,
     };
+    return b;
+}
+
+static void publish(hub *u, const ldri_host *h, ldri_out *out)
+{
+    struct ldr *ld = u->ld;
     int last = u->submitted + 1 == u->total;
     out->ends_epoch = h->batch + 1 == ld->plan.n_batches && !last;
     ldri_log_line(&ld->log, LDR_LOG_DEBUG, LDRI_LOG_STAGE,
@@ -128,11 +149,41 @@ static void publish(hub *u, ldri_host *h, ldri_out *out)
     }
 }
 
+typedef struct after_call { /* a call of the caller's own augmentation */
+    const struct ldr *ld;
+    const ldr_batch *batch;
+    ldr_error *error;
+} after_call;
+
+static ldr_status call_after(void *arg, ldr_stream stream)
+{
+    const after_call *c = arg;
+    const ldr_options *o = &c->ld->o;
+    uint64_t seed = ldri_batch_seed(o, c->batch->epoch, c->batch->index);
+    int result = o->after(o->after_user, c->batch, seed, stream);
+    if (result == 0) return LDR_OK;
+    return ldri_error_set(c->error, LDR_E_CALLBACK, result, LDR_NO_SAMPLE,
+                          "the callback `after` returned %d for batch %llu of epoch %llu", result,
+                          (unsigned long long)c->batch->index, (unsigned long long)c->batch->epoch);
+}
+
+/* A round has come home: the batch's second begins, or it is complete.  After a failure nothing
+ * more is done for it. */
+static void round_ended(struct ldr *ld, ldri_host *h)
+{
+    if (ld->two_rounds && !h->finishing && h->error_at == UINT32_MAX) {
+        h->finishing = 1;
+        queue_round(ld, &ld->finishes, h);
+    } else {
+        h->complete = 1;
+    }
+}
+
 /* Hands on the next batch in plan order, if it is complete and has an output. */
 static int submit(hub *u)
 {
     struct ldr *ld = u->ld;
-    for (ldri_host *h; (h = ldri_ring_pop(&ld->done)) != NULL;) h->complete = 1;
+    for (ldri_host *h; (h = ldri_ring_pop(&ld->done)) != NULL;) round_ended(ld, h);
     if (u->submitted == u->issued || u->failed) return 0;
     ldri_host *h = host_of(u, u->submitted);
     if (!h->complete) return 0;
@@ -147,6 +198,11 @@ static int submit(hub *u)
     ldr_error error;
     size_t used = ldri_arena_used(&h->room);
     ldr_status s = ld->ops->submit(ld->backend, h->id, out->id, h->count, used, &error);
+    const ldr_batch *b = fill_view(ld, h, out);
+    if (s >= 0 && ld->o.after) {
+        after_call call = {ld, b, &error};
+        s = ld->ops->after(ld->backend, out->id, call_after, &call, &error);
+    }
     if (s < 0) {
         fail(u, &error);
         return 1;

@@ -10,18 +10,34 @@
 #include <stdint.h>
 
 #include "loader/loader.h"
+#include "loader/rng.h" /* LDRI_HD */
 
 /* Half-width of the filter in its own units: 1 bilinear, 2 bicubic. */
-static inline double ldri_filter_radius(int filter)
+static LDRI_HD inline double ldri_filter_radius(int filter)
 {
     return filter == LDR_BICUBIC ? 2.0 : 1.0;
 }
 
+/* The input pixel that `nearest` takes for output pixel xx: Pillow adds the scale up, and the sum's
+ * rounding is part of the result.  Source: libImaging/Geometry.c (ImagingScaleAffine). */
+static LDRI_HD inline uint32_t ldri_nearest(uint32_t n, uint32_t m, uint32_t xx)
+{
+    double scale = (double)n / m, at = scale * 0.5;
+    for (uint32_t i = 0; i < xx; i++) at += scale;
+    uint32_t index = (uint32_t)at;
+    return index < n ? index : n - 1;
+}
+
 /* Window of output pixel xx (0 <= xx < m) of a line n -> m: input pixels [*lo, *hi), at least one.
  */
-static inline void ldri_window(uint32_t n, uint32_t m, int filter, uint32_t xx, uint32_t *lo,
-                               uint32_t *hi)
+static LDRI_HD inline void ldri_window(uint32_t n, uint32_t m, int filter, uint32_t xx,
+                                       uint32_t *lo, uint32_t *hi)
 {
+    if (filter == LDR_NEAREST) {
+        *lo = ldri_nearest(n, m, xx);
+        *hi = *lo + 1;
+        return;
+    }
     double scale = (double)n / m;
     double support = ldri_filter_radius(filter) * (scale > 1.0 ? scale : 1.0);
     double center = (xx + 0.5) * scale;

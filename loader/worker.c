@@ -7,6 +7,7 @@
 
 #include "loader/fetch.h"
 #include "loader/params.h"
+#include "loader/params_mix.h"
 
 /* A read that takes longer than this came from a disk: from the page cache a photograph takes a
  * quarter of it. */
@@ -286,17 +287,31 @@ static ldr_status load_place(ldri_worker *w, ldri_host *h, uint32_t i, ldr_error
     return LDR_OK;
 }
 
+/* The partner's label is known when it has been loaded: each sample gives its own away. */
+static void draw_mix(const struct ldr *ld, ldri_host *h, uint32_t i)
+{
+    ldri_mix_params p;
+    ldri_mix_draw(&ld->o, h->epoch, h->batch, h->count, i, &p);
+    ldri_mix_describe(&p, &h->memory.descriptors[i]);
+    h->memory.mix_lambda[i] = p.label_weight;
+    h->memory.mix_labels[p.partner] = h->memory.labels[i];
+}
+
+/* Through the whole chain or, with mixing, through one of its two halves. */
 static ldr_status augment_place(ldri_worker *w, ldri_host *h, uint32_t i, ldr_error *error)
 {
     struct ldr *ld = w->ld;
     uint64_t start = ldri_now_ns();
     now_doing(w, LDRI_AUGMENTING, start);
-    ldr_status s = ld->ops->augment_sample(ld->backend, w->scratch, h->id, i, h->output);
+    ldr_status s = h->finishing
+                       ? ld->ops->finish_sample(ld->backend, w->scratch, h->id, i, h->output)
+                       : ld->ops->augment_sample(ld->backend, w->scratch, h->id, i, h->output);
     ldri_counter_add(&w->augment.busy_ns, ldri_now_ns() - start);
     if (s < 0) {
         return ldri_error_set(error, s, 0, h->samples[i], "%s while augmenting an image",
                               step_failed(s));
     }
+    if (ld->two_rounds && !h->finishing) return LDR_OK; /* it is counted once */
     ldri_counter_add(&w->augment.items, 1);
     ldri_counter_add(&w->augment.bytes, ld->final_bytes);
     return LDR_OK;
@@ -327,14 +342,25 @@ static void read_ahead(const ldri_worker *w, const ldri_host *h, uint32_t i)
 static void do_job(ldri_worker *w, ldri_host *h, uint32_t i)
 {
     ldr_error error;
-    if (w->cold > 0 && !w->ld->o.fetch) {
-        w->cold--;
-        read_ahead(w, h, i);
+    ldr_status s = LDR_OK;
+    if (!h->finishing) {
+        if (w->cold > 0 && !w->ld->o.fetch) {
+            w->cold--;
+            read_ahead(w, h, i);
+        }
+        s = load_place(w, h, i, &error);
+        if (s >= 0 && w->ld->mixes) draw_mix(w->ld, h, i);
     }
-    ldr_status s = load_place(w, h, i, &error);
     if (s >= 0 && w->ld->ops->augments_in_workers) s = augment_place(w, h, i, &error);
     if (s < 0) fail_batch(h, i, &error);
     now_doing(w, LDRI_IDLE, 0);
+}
+
+/* What finishes a batch that the consumer waits for goes before what begins one. */
+static ldri_job *pop_job(struct ldr *ld)
+{
+    ldri_job *job = ldri_ring_pop(&ld->finishes);
+    return job ? job : ldri_ring_pop(&ld->jobs);
 }
 
 /* The next job, or NULL when the loader stops. */
@@ -343,10 +369,10 @@ static ldri_job *take_job(ldri_worker *w)
     struct ldr *ld = w->ld;
     for (;;) {
         if (atomic_load_explicit(&ld->stop, memory_order_acquire)) return NULL;
-        ldri_job *job = ldri_ring_pop(&ld->jobs);
+        ldri_job *job = pop_job(ld);
         if (job) return job;
         uint32_t ticket = ldri_event_announce(&ld->work_event);
-        job = ldri_ring_pop(&ld->jobs);
+        job = pop_job(ld);
         if (job || atomic_load_explicit(&ld->stop, memory_order_acquire)) {
             ldri_event_retract(&ld->work_event);
             return job;

@@ -102,6 +102,27 @@ digest = hashlib.sha256(pixels + struct.pack('<q', 1)).hexdigest()
 line = open(sys.argv[1]).read().split()
 assert line == ['epoch', '0', 'batch', '1', digest], (line, digest)" single.txt
 
+# With cutmix: an image alone in its batch is mixed with itself; its labels and weight are digested too.
+alone="--view squash --crop-pct 1 --width ${size% *} --height ${size#* } --batch 1 --shuffle 0 --cutmix-alpha 1"
+"$ldr" plan single $alone | sed -n 2p >single.json
+"$ldr" verify single $alone --dtype u8 --layout nhwc | sed -n 2p >single.txt
+python verify_digest_of_mix "
+import hashlib, struct
+plan = json.load(open(sys.argv[1]))
+assert plan['mix'] == 'cutmix' and plan['mix_with'] == 0 and 0 < plan['mix_lambda'] < 1, plan
+pixels = open('only.ppm', 'rb').read().split(b'\n', 3)[3]
+digest = hashlib.sha256(pixels + struct.pack('<qqf', 1, 1, plan['mix_lambda'])).hexdigest()
+line = open('single.txt').read().split()
+assert line == ['epoch', '0', 'batch', '1', digest], (line, digest)" single.json
+
+everything="$small --filter random --vflip 0.5 --brightness 0.4 --contrast 0.4 --saturation 0.4 --hue 0.1
+    --grayscale-prob 0.2 --mixup-alpha 0.8 --cutmix-alpha 1 --erase-prob 0.5 --erase-mode pixel"
+reference=$("$ldr" verify tree $everything)
+same verify_augmented "$reference" "$("$ldr" verify tree $everything --threads 5 --depth 2)"
+same verify_augmented_small_arenas "$reference" \
+    "$(LDR_SIMD=none "$ldr" verify tree $everything --threads 2 --depth 2 --pinned-limit 280k)"
+differ verify_augmented_seed "$reference" "$("$ldr" verify tree $everything --seed 1)"
+
 # --- run --------------------------------------------------------------------------------------
 
 "$ldr" run tree $small --epochs 3 >run.txt 2>run.err
@@ -141,7 +162,26 @@ assert [l['sample'] for l in lines[:40]] != [l['sample'] for l in lines[40:]]
 assert all(l['path'].startswith(l['class'] + '/') for l in lines)
 assert len({l['label'] for l in lines}) == 8 and 'box' not in lines[0]
 assert {l['hflip'] for l in lines} == {True, False} and not any(l['vflip'] for l in lines)
-assert {l['filter'] for l in lines} == {'bilinear'}" plan.json
+assert {l['filter'] for l in lines} == {'bilinear'}
+assert not {'brightness', 'grayscale', 'mix', 'erase'} & set(lines[0])" plan.json
+"$ldr" plan tree $everything --jitter-prob 0.5 >plan.json
+python plan_augmented "
+lines = [json.loads(l) for l in open(sys.argv[1])]
+on = [l for l in lines if l['brightness'] is not None]
+assert 0 < len(on) < 40
+for l in on:
+    assert all(0.6 <= l[k] <= 1.4 for k in ('brightness', 'contrast', 'saturation')), l
+    assert -0.1 <= l['hue'] <= 0.1 and sorted(l['order']) == ['brightness', 'contrast', 'hue', 'saturation'], l
+assert all(l['hue'] is None and 'order' not in l for l in lines if l not in on)
+assert {l['grayscale'] for l in lines} == {True, False}
+assert {len(l['erase']) for l in lines} == {0, 1}
+for l in lines:
+    for top, left, height, width in l['erase']:
+        assert top + height <= 64 and left + width <= 64, l
+for l in lines:
+    n = 7 if l['batch'] < 5 else 5
+    assert l['mix'] in ('mixup', 'cutmix') and l['mix_with'] == n - 1 - l['index'], l
+    assert ('mix_box' in l) == (l['mix'] == 'cutmix') and 0 <= l['mix_lambda'] <= 1, l" plan.json
 "$ldr" plan tree $small --probe >probe.json
 python plan_probe "
 for l in map(json.loads, open(sys.argv[1])):

@@ -26,7 +26,7 @@ if command -v pkg-config >/dev/null; then
 else
     echo 'skip pkg_config there is no pkg-config: its flags are written out'
     flags=(-I"$at/include" -I"$at/include/ldr" -L"$at/lib" -lldr)
-    static_flags=("${flags[@]}" -ljpeg -lpng -lz -lm -pthread)
+    read -ra static_flags <<<"${flags[*]} $(sed -n 's/^Libs.private: //p' "$at/lib/pkgconfig/ldr.pc")"
 fi
 run build_shared "$cc" samples/embed.c -o "$root.embed" "${flags[@]}"
 run run_shared env LD_LIBRARY_PATH="$at/lib" "$root.embed" "$root.photos"

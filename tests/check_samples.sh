@@ -21,3 +21,7 @@ out=$(LDR_DEBUG=debug,stage "$S/log_lines" photos 2>&1)
 [[ $out == *"DEBUG loader: batch 0 of epoch 0: 24 images"* ]] && ok log_debug || fail log_debug "$out"
 out=$("$S/log_lines" photos 2>&1)
 [[ -z $out ]] && ok log_quiet || fail log_quiet "$out"
+
+one=$("$S/after" photos 2>&1)
+[[ $one == "24 images, "*" solarized, sum of values "* && $one != *" 0 solarized"* ]] && ok after || fail after "$one"
+[[ $("$S/after" photos 2>&1) == "$one" ]] && ok after_again || fail after_again "differs"

@@ -117,6 +117,8 @@ uint64_t helper_batch_digest(const ldr_batch *b)
     h = helper_fnv(h, b->labels, b->count * sizeof *b->labels);
     h = helper_fnv(h, b->samples_host, b->count * sizeof *b->samples_host);
     h = helper_fnv(h, b->ok_host, b->count);
+    if (b->mix_labels) h = helper_fnv(h, b->mix_labels, b->count * sizeof *b->mix_labels);
+    if (b->mix_lambda) h = helper_fnv(h, b->mix_lambda, b->count * sizeof *b->mix_lambda);
     h = helper_fnv(h, &b->epoch, sizeof b->epoch);
     h = helper_fnv(h, &b->index, sizeof b->index);
     return helper_fnv(h, &b->padded, sizeof b->padded);

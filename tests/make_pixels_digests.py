@@ -8,15 +8,17 @@ vertical pass first for pictures more than 100 times taller than wide, and later
 which moves some pixels by a level or more; so each pass is asked for by a call of its own, which
 gives the same in every version.
 
-tests/test_pixels.c draws the same pictures and the same cases by the same integer formulas,
-resamples them with the library, and compares digests (FNV-1a, 64 bits, over the final picture's
-RGB bytes).
+tests/test_pixels.c draws the same pictures and the same cases by the same integer formulas, takes
+them through the library's resample or colour operators, and compares digests (FNV-1a, 64 bits, over
+the final picture's RGB bytes).
 """
 import numpy as np
 import PIL
-from PIL import Image
+from PIL import Image, ImageEnhance
 
-N_RANDOM, N_EVAL = 1200, 160
+from itertools import permutations
+
+N_RANDOM, N_EVAL, N_NEAREST, N_COLOUR = 1200, 160, 300, 500
 FILTERS = (Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)
 M32 = 0xFFFFFFFF
 
@@ -136,6 +138,50 @@ def large_case(case):
     return np.asarray(resize(image.crop(box), (out_w, out_h), FILTERS[case % 2]))
 
 
+def nearest_case(case):
+    d = Draw(3000000 + case)
+    limit = (24, 90, 260, 700)[d(0, 3)]
+    width, height = d(1, limit), d(1, limit)
+    box_w, box_h = d(1, width), d(1, height)
+    left, top = d(0, width - box_w), d(0, height - box_h)
+    out_w, out_h = d(1, 140), d(1, 140)
+    image = Image.fromarray(picture(0, mix(3000000 + case), width, height))
+    image = image.crop((left, top, left + box_w, top + box_h))
+    return np.asarray(image.resize((out_w, out_h), Image.Resampling.NEAREST))
+
+
+def shift_hue(image, shift):
+    h, s, v = image.convert("HSV").split()
+    h = Image.fromarray((np.asarray(h).astype(np.uint32) + shift).astype(np.uint8))
+    return Image.merge("HSV", (h, s, v)).convert("RGB")
+
+
+ORDERS = list(permutations(range(4)))  # lexicographic
+
+
+def colour_case(case):
+    d = Draw(4000000 + case)
+    kind = d(0, 3)
+    width, height = d(1, 90), d(1, 60)
+    image = Image.fromarray(picture(kind, mix(4000000 + case), width, height))
+    wanted, order = d(0, 15), ORDERS[d(0, 23)]
+    factors = [d(0, 2500) / 1000 for _ in range(3)]
+    if d(0, 9) == 0:
+        factors[d(0, 2)] = 1.0
+    shift, grey = d(0, 255), d(0, 3) == 0
+    for op in order:
+        if not wanted >> op & 1:
+            continue
+        if op == 3:
+            image = shift_hue(image, shift)
+        else:
+            enhance = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)[op]
+            image = enhance(image).enhance(factors[op])
+    if grey:
+        image = image.convert("L").convert("RGB")
+    return np.asarray(image)
+
+
 def table(name, make, n):
     print(f"\nstatic const uint64_t {name}[] = {{")
     line = "   "
@@ -152,4 +198,6 @@ print("#ifndef LDR_PIXELS_DIGESTS_H\n#define LDR_PIXELS_DIGESTS_H\n\n#include <s
 table("random_digests", random_case, N_RANDOM)
 table("eval_digests", eval_case, N_EVAL)
 table("large_digests", large_case, 2 * len(LARGE))
+table("nearest_digests", nearest_case, N_NEAREST)
+table("colour_digests", colour_case, N_COLOUR)
 print("\n#endif")

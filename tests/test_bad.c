@@ -215,7 +215,7 @@ static void replacement_is_the_same_for_any_threads_and_memory(void **unused)
     uint64_t want = helper_run_digest(&o);
     o.threads = 8;
     assert_int_equal(helper_run_digest(&o), want);
-    o.pinned_limit = 4 * (6 * (ldri_pitch(40) * 40 + 200)) + 4096;
+    o.pinned_limit = 4 * (6 * (ldri_pitch(40) * 40 + 450)) + 4096;
     assert_int_equal(helper_run_digest(&o), want);
     helper_remove_tree(root);
     free(root);

@@ -201,7 +201,7 @@ static void the_limit_decides_what_is_bad_and_nothing_else(void **unused)
     o.decode_limit = 2200000; /* the largest alone: 640 x 300 progressive */
     assert_int_equal(helper_run_digest(&o), want);
     o.pinned_limit =
-        4 * (4 * (ldri_pitch(64) * 64 + 200)) + 4096; /* and every crop outside the arena */
+        4 * (4 * (ldri_pitch(64) * 64 + 450)) + 4096; /* and every crop outside the arena */
     assert_int_equal(helper_run_digest(&o), want);
     o.decode_limit = 700000;
     o.on_bad = LDR_BAD_MARK;

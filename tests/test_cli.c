@@ -110,12 +110,38 @@ static void every_kind_of_value(void **state)
     assert_true(cli.json);
 }
 
+static void augmentation_has_its_options(void **state)
+{
+    ldr_options o =
+        accept("s --brightness 0.4 --contrast .3 --saturation 1e-1 --hue 0.1 --jitter-prob 0.8 "
+               "--grayscale-prob 0.2 --mixup-alpha 0.8 --cutmix-alpha 1 --mix-prob 0.9 "
+               "--mix-switch-prob 0.25 --mix-pair 1 --erase-prob 0.25 --erase-area 0.05,0.5 "
+               "--erase-aspect 0.4 --erase-mode pixel --erase-count 1,3 --device-id 2 "
+               "--device-limit 8G")
+            .options;
+    assert_true(o.brightness == 0.4f && o.contrast == 0.3f && o.saturation == 0.1f);
+    assert_true(o.hue == 0.1f && o.jitter_prob == 0.8f && o.grayscale_prob == 0.2f);
+    assert_true(o.mixup_alpha == 0.8f && o.cutmix_alpha == 1.0f && o.mix_prob == 0.9f);
+    assert_true(o.mix_switch_prob == 0.25f && o.mix_pair == 1 && o.erase_prob == 0.25f);
+    assert_true(o.erase_area[0] == 0.05f && o.erase_area[1] == 0.5f && o.erase_aspect == 0.4f);
+    assert_int_equal(o.erase_mode, LDR_ERASE_PIXEL);
+    assert_true(o.erase_count[0] == 1 && o.erase_count[1] == 3);
+    assert_int_equal(o.device_id, 2);
+    assert_true(o.device_limit == (size_t)8 << 30);
+    o = accept("s").options;
+    assert_true(o.erase_count[0] == 1 && o.erase_count[1] == 1 && o.mixup_alpha == 0.0f);
+}
+
 static void names_follow_the_enums(void **state)
 {
     assert_int_equal(accept("s --view eval").options.view, LDR_VIEW_EVAL);
     assert_int_equal(accept("s --view squash").options.view, LDR_VIEW_SQUASH);
     assert_int_equal(accept("s --filter bicubic").options.filter, LDR_BICUBIC);
+    assert_int_equal(accept("s --filter nearest").options.filter, LDR_NEAREST);
     assert_int_equal(accept("s --filter random").options.filter, LDR_RANDOM_FILTER);
+    assert_int_equal(accept("s --erase-mode const").options.erase_mode, LDR_ERASE_CONST);
+    assert_int_equal(accept("s --erase-mode rand").options.erase_mode, LDR_ERASE_RAND);
+    assert_int_equal(accept("s --device cuda").options.device, LDR_DEVICE_CUDA);
     assert_int_equal(accept("s --dtype f16").options.dtype, LDR_F16);
     assert_int_equal(accept("s --dtype u8").options.dtype, LDR_U8);
     assert_int_equal(accept("s --layout nchw").options.layout, LDR_NCHW);
@@ -173,6 +199,10 @@ static void wrong_usage_is_one_line(void **state)
     refuse(&run, "s --scale 1,2,3", "two numbers");
     refuse(&run, "s --scale 1,", "two numbers");
     refuse(&run, "s --mean 1,2", "three numbers");
+    refuse(&run, "s --erase-count 1", "two whole numbers");
+    refuse(&run, "s --erase-count 1,2,3", "two whole numbers");
+    refuse(&run, "s --erase-count 1,x", "two whole numbers");
+    refuse(&run, "s --erase-mode noise", "const, rand or pixel");
     refuse(&run, "s --hflip nan", "a number");
     refuse(&run, "s --hflip inf", "a number");
     refuse(&run, "s --hflip 1e99", "a number");
@@ -278,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_documented_ones),
         cmocka_unit_test(every_kind_of_value),
+        cmocka_unit_test(augmentation_has_its_options),
         cmocka_unit_test(names_follow_the_enums),
         cmocka_unit_test(explicit_options_win_over_presets),
         cmocka_unit_test(wrong_usage_is_one_line),

@@ -51,7 +51,7 @@ static void same_bytes_for_any_threads_depth_and_memory(void **unused)
     }
     /* So little memory that nearly every crop is resampled by its worker. */
     o.depth = 2;
-    o.pinned_limit = 2 * (8 * (ldri_pitch(48) * 48 + 200)) + 4096;
+    o.pinned_limit = 2 * (8 * (ldri_pitch(48) * 48 + 450)) + 4096;
     assert_int_equal(helper_run_digest(&o), want);
     o.pinned_limit = 0;
     o.seed = 8;
@@ -74,7 +74,7 @@ static void every_type_and_view_is_the_same_with_overflow(void **unused)
             o.filter = LDR_RANDOM_FILTER;
             o.vflip = 0.5f;
             uint64_t want = helper_run_digest(&o);
-            o.pinned_limit = 4 * (8 * (ldri_pitch(48) * 48 + 200)) + 4096;
+            o.pinned_limit = 4 * (8 * (ldri_pitch(48) * 48 + 450)) + 4096;
             o.threads = 5;
             assert_int_equal(helper_run_digest(&o), want);
         }

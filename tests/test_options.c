@@ -56,6 +56,15 @@ static void defaults_are_those_of_the_header(void **state)
     assert_int_equal(o.max_scans, 500);
     assert_int_equal(o.max_file, 1 << 30);
     assert_int_equal(o.on_bad, LDR_BAD_REPLACE);
+    assert_true(o.brightness == 0.0f && o.contrast == 0.0f && o.saturation == 0.0f);
+    assert_true(o.hue == 0.0f && o.jitter_prob == 1.0f && o.grayscale_prob == 0.0f);
+    assert_true(o.mixup_alpha == 0.0f && o.cutmix_alpha == 0.0f);
+    assert_true(o.mix_prob == 1.0f && o.mix_switch_prob == 0.5f && o.mix_pair == 0);
+    assert_true(o.erase_prob == 0.0f && o.erase_aspect == 0.3f);
+    assert_true(o.erase_area[0] == 0.02f && o.erase_area[1] == 1.0f / 3.0f);
+    assert_int_equal(o.erase_mode, LDR_ERASE_CONST);
+    assert_true(o.erase_count[0] == 1 && o.erase_count[1] == 1);
+    assert_true(!o.after && !o.after_user && o.device_id == 0 && o.device_limit == 0);
 }
 
 static void presets_set_only_what_they_name(void **state)
@@ -236,8 +245,12 @@ static void choices_have_names(void **state)
     REFUSED(dtype, (ldr_dtype)4);
     REFUSED(layout, (ldr_layout)-1);
     REFUSED(view, (ldr_view)3);
-    REFUSED(filter, (ldr_filter)3);
-    REFUSED(device, (ldr_device)2);
+    REFUSED(filter, (ldr_filter)4);
+    REFUSED(device, (ldr_device)3);
+    REFUSED(erase_mode, (ldr_erase)3);
+    ACCEPTED(filter, LDR_NEAREST);
+    ACCEPTED(device, LDR_DEVICE_CUDA);
+    ACCEPTED(erase_mode, LDR_ERASE_PIXEL);
     REFUSED(on_bad, (ldr_on_bad)3);
     ACCEPTED(class_order, LDR_ORDER_NATURAL);
     ACCEPTED(dtype, LDR_U8);
@@ -259,6 +272,9 @@ static void real_numbers_have_ranges(void **state)
         o = good();
         memcpy(o.ratio, bad_pairs[i], sizeof o.ratio);
         refused(&o, "ratio");
+        o = good();
+        memcpy(o.erase_area, bad_pairs[i], sizeof o.erase_area);
+        refused(&o, "erase_area");
     }
     ldr_options o = good();
     o.scale[0] = o.scale[1] = 1.0f;
@@ -282,6 +298,57 @@ static void real_numbers_have_ranges(void **state)
     REFUSED(std[1], -1.0f);
     REFUSED(std[2], NAN);
     REFUSED(std[0], INFINITY);
+}
+
+static void augmentation_has_ranges(void **state)
+{
+    REFUSED(brightness, -0.1f);
+    REFUSED(brightness, 100.1f);
+    REFUSED(contrast, NAN);
+    REFUSED(saturation, INFINITY);
+    ACCEPTED(contrast, 0.4f);
+    ACCEPTED(saturation, 100.0f);
+    REFUSED(hue, 0.51f);
+    REFUSED(hue, -0.1f);
+    ACCEPTED(hue, 0.5f);
+    REFUSED(jitter_prob, 1.1f);
+    REFUSED(grayscale_prob, NAN);
+    REFUSED(mixup_alpha, -1.0f);
+    REFUSED(cutmix_alpha, INFINITY);
+    ACCEPTED(mixup_alpha, 0.8f);
+    REFUSED(mix_prob, 2.0f);
+    REFUSED(mix_switch_prob, -0.5f);
+    REFUSED(mix_pair, 2);
+    ACCEPTED(mix_pair, 1);
+    REFUSED(erase_prob, 1.5f);
+    REFUSED(erase_area[1], 1.5f);
+    REFUSED(erase_aspect, 0.0f);
+    REFUSED(erase_aspect, 1.1f);
+    REFUSED(erase_aspect, NAN);
+    ACCEPTED(erase_aspect, 1.0f);
+    REFUSED(erase_count[0], 0);
+    REFUSED(erase_count[1], 0); /* below the other */
+    REFUSED(erase_count[1], 9);
+    ACCEPTED(erase_count[1], 8);
+    REFUSED(device_id, -1);
+    ACCEPTED(device_id, 3);
+}
+
+static void noise_has_room_for_so_many_values(void **state)
+{
+    ldr_options o = good();
+    o.width = 1024;
+    o.height = 1365;
+    o.erase_mode = LDR_ERASE_PIXEL;
+    o.erase_prob = 0.5f;
+    accepted(&o);
+    o.height = 1366;
+    refused(&o, "erase_mode");
+    o.erase_mode = LDR_ERASE_RAND;
+    accepted(&o);
+    o.erase_mode = LDR_ERASE_PIXEL;
+    o.erase_prob = 0.0f;
+    accepted(&o);
 }
 
 static void nothing_given_is_refused(void **state)
@@ -309,6 +376,8 @@ int main(void)
         cmocka_unit_test(whole_numbers_have_ranges),
         cmocka_unit_test(choices_have_names),
         cmocka_unit_test(real_numbers_have_ranges),
+        cmocka_unit_test(augmentation_has_ranges),
+        cmocka_unit_test(noise_has_room_for_so_many_values),
         cmocka_unit_test(nothing_given_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The resample equals Pillow's, byte for byte, at every SIMD level. */
+/* Resample and colour equal Pillow's, byte for byte, at every SIMD level. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -133,12 +133,79 @@ static void large_and_lopsided_boxes_equal_pillow(void **unused)
     assert_int_equal(n, 0);
 }
 
+static void nearest_equals_pillow(void **unused)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < COUNT(nearest_digests); i++) {
+        static const uint32_t limits[4] = {24, 90, 260, 700};
+        ldri_descriptor d = {.filter = LDR_NEAREST};
+        state = (3000000 + i) * 4096;
+        uint32_t limit = limits[draw(0, 3)];
+        uint32_t width = draw(1, limit), height = draw(1, limit);
+        uint32_t box_w = draw(1, width), box_h = draw(1, height);
+        uint32_t left = draw(0, width - box_w), top = draw(0, height - box_h);
+        uint32_t out_w = draw(1, 140), out_h = draw(1, 140);
+        d.x = whole_axis(box_w, out_w);
+        d.y = whole_axis(box_h, out_h);
+        n += differs("nearest", i, &d, draw_crop(&d, 0, mix(3000000 + i), left, top), out_w, out_h,
+                     nearest_digests[i]);
+    }
+    assert_int_equal(n, 0);
+}
+
+/* Permutation `index` of 0 .. 3 in lexicographic order. */
+static void permutation(uint32_t index, uint8_t order[4])
+{
+    for (uint32_t word = 0;; word++) { /* four digits to base 4, ascending */
+        uint32_t seen = 0;
+        for (uint32_t i = 0; i < 4; i++) {
+            order[i] = (uint8_t)(word >> (6 - 2 * i) & 3);
+            seen |= 1u << order[i];
+        }
+        if (seen == 15 && index-- == 0) return;
+    }
+}
+
+static void colour_equals_pillow(void **unused)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < COUNT(colour_digests); i++) {
+        ldri_descriptor d = {0};
+        state = (4000000 + i) * 4096;
+        int kind = (int)draw(0, 3);
+        uint32_t width = draw(1, 90), height = draw(1, 60);
+        d.jitter = (uint8_t)draw(0, 15);
+        permutation(draw(0, 23), d.order);
+        for (int k = 0; k < 3; k++) d.factor[k] = (float)(draw(0, 2500) / 1000.0);
+        if (draw(0, 9) == 0) d.factor[draw(0, 2)] = 1.0f;
+        d.hue = (uint8_t)draw(0, 255);
+        d.greyscale = draw(0, 3) == 0;
+        d.x = whole_axis(width, width);
+        d.y = whole_axis(height, height);
+        for (int level = 0; level <= (int)ldri_simd_best(); level++) {
+            uint8_t *rgb = draw_crop(&d, kind, mix(4000000 + i), 0, 0);
+            ldri_colour_apply(ldri_simd_colour((ldri_simd)level), &d, rgb, d.pitch, width, height);
+            if (digest(rgb, d.pitch, width, height) != colour_digests[i]) {
+                print_error("colour case %u differs from Pillow at level %s: %ux%u, jitter %u, "
+                            "order %u%u%u%u, grey %d\n",
+                            i, ldri_simd_name((ldri_simd)level), width, height, d.jitter,
+                            d.order[0], d.order[1], d.order[2], d.order[3], d.greyscale);
+                n++;
+            }
+            free(rgb);
+        }
+    }
+    assert_int_equal(n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_boxes_equal_pillow),
         cmocka_unit_test(evaluation_views_equal_pillow),
         cmocka_unit_test(large_and_lopsided_boxes_equal_pillow),
+        cmocka_unit_test(nearest_equals_pillow),
+        cmocka_unit_test(colour_equals_pillow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
