@@ -40,13 +40,17 @@ $(error VARIANT=$(VARIANT) is unknown: use release, asan, ubsan or tsan)
 endif
 
 # --- CUDA: in the release variant, if the toolkit is there ------------------------------------
-# The runtime is linked statically and looks for the driver when it is first used: the same binary
-# runs on machines without one.
+# The runtime is linked statically, into the library itself, and looks for the driver when it is
+# first used: the same binary runs on machines without one.
 
 CUDA      ?= auto
-NVCC      ?= $(shell PATH="$$PATH:$(if $(CUDA_HOME),$(CUDA_HOME)/bin:)/usr/local/cuda/bin" \
+ifeq ($(origin NVCC),undefined)
+NVCC      := $(shell PATH="$(if $(CUDA_HOME),$(CUDA_HOME)/bin:)$$PATH:/usr/local/cuda/bin" \
                  command -v nvcc)
-CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(if $(NVCC),$(realpath $(NVCC)),/usr/local/cuda/bin/nvcc))
+endif
+ifeq ($(origin CUDA_HOME),undefined)
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(or $(NVCC),/usr/local/cuda/bin/nvcc)))
+endif
 CUDA_HEADERS := $(firstword $(patsubst %/cuda_runtime_api.h,%,$(wildcard \
                     $(addsuffix /cuda_runtime_api.h,$(CUDA_HOME)/include /usr/include))))
 CUDART    := $(firstword $(wildcard $(addsuffix /libcudart_static.a,$(CUDA_HOME)/lib64 \
@@ -64,7 +68,7 @@ endif
 ifdef HAVE_CUDA
 CUDA_LINE := $(NVCC)
 CPPFLAGS  += -DLDR_CUDA=1
-CUDA_LIBS := $(CUDART) -ldl -lrt
+CUDA_LIBS := -ldl -lrt
 LDLIBS    += $(CUDA_LIBS)
 else
 CUDA_LINE := no: for the CPU only
@@ -149,11 +153,13 @@ $(B)/tests/%.o: CPPFLAGS += $(CMOCKA_CPP)
 $(B)/libldr.a: $(LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(if $(HAVE_CUDA),$(Q)printf 'open $@\naddlib $(CUDART)\nsave\nend\n' | $(AR) -M)
 
 $(B)/libldr.so.$(VERSION): $(LIB_OBJ) loader/libldr.map
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -shared -Wl,-soname,libldr.so.$(SOMAJOR) \
-	    -Wl,--version-script=loader/libldr.map $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(LIB_OBJ) $(LDLIBS)
+	    -Wl,--version-script=loader/libldr.map $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(LIB_OBJ) \
+	    $(if $(HAVE_CUDA),$(CUDART)) $(LDLIBS)
 
 $(B)/libldr.so: $(B)/libldr.so.$(VERSION)
 	$(Q)ln -sf libldr.so.$(VERSION) $(B)/libldr.so.$(SOMAJOR) && ln -sf libldr.so.$(SOMAJOR) $@
@@ -179,7 +185,8 @@ $(B)/stub/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$< for the stub)
 	$(Q)$(CC) $(filter-out -DLDR_CUDA=1,$(CPPFLAGS)) -DLDR_CUDA=1 $(CUDA_CPP) $(CFLAGS_ALL) -c -o $@ $<
-$(B)/tests/stub_%.o $(B)/tests/test_cuda_backend.o: CPPFLAGS += $(CUDA_CPP)
+$(B)/tests/stub_%.o $(B)/tests/test_cuda_backend.o: \
+    CPPFLAGS += $(CUDA_CPP) $(if $(CUDA_HEADERS),-DLDR_STUB=1)
 $(B)/tests/test_cuda_backend: $(STUB_OBJ)
 
 # Programs that need a GPU.  They take no test library and no decoder's libraries.
@@ -191,7 +198,7 @@ gpu-tests: $(GPU_TESTS)
 $(GPU_TEST_SRC:%.c=$(B)/%.o): CPPFLAGS += $(CUDA_CPP)
 $(GPU_TEST_SRC:%.c=$(B)/%): $(B)/%: $(B)/%.o $(GPU_TEST_OBJ)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(CUDA_LIBS) -lm -pthread
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(CUDART) $(CUDA_LIBS) -lm -pthread
 
 check-gpu: cuda-line gpu-tests
 	@BUILD=$(B) bash tests/check_gpu.sh
@@ -205,15 +212,11 @@ $(B)/ldr.1: $(B)/ldr loader/man.sh
 	$(call say,MAN,$@)
 	$(Q)bash loader/man.sh $(B)/ldr >$@
 
-# A file's path would be moved into a sysroot by pkg-config: hand it to the linker as an option.
-comma := ,
-LIBS_PRIVATE = $(if $(CUDA_LIBS),$(subst $(CUDART),-Wl$(comma)$(CUDART),$(LDLIBS)),$(LDLIBS))
-
 # Written anew each time: it depends on PREFIX.
 $(B)/ldr.pc: loader/ldr.pc.in FORCE
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	    -e 's|@LIBS_PRIVATE@|$(LIBS_PRIVATE)|' loader/ldr.pc.in >$@
+	    -e 's|@LIBS_PRIVATE@|$(LDLIBS)|' loader/ldr.pc.in >$@
 
 # A path with a space would be several paths to rm.
 check-path = $(if $(filter 1,$(words $(1))),,$(error install paths must not have spaces: $(1)))
@@ -264,7 +267,7 @@ layers:
 	@bash tests/layers.sh
 
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu')
 
 clean:
 	rm -rf build

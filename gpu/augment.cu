@@ -13,7 +13,8 @@
 #define LDRI_STRIP_ROWS 28u /* rows of a final picture that a block resamples */
 #endif
 #ifndef LDRI_RESAMPLE_BLOCKS
-#define LDRI_RESAMPLE_BLOCKS 4 /* at least that many blocks on a multiprocessor: bounds registers */
+#define LDRI_RESAMPLE_BLOCKS 4 /* at least that many blocks on a multiprocessor: bounds registers  \
+                                */
 #endif
 #ifndef LDRI_FINISH_BLOCKS
 #define LDRI_FINISH_BLOCKS 4
@@ -194,8 +195,9 @@ static int plan_fused(ldri_cuda *calls, ldri_kernel_job *job, int device_id)
     e = LDRI_CUDA(calls, LDRI_CUDA_ATTRIBUTE,
                   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_id));
     if (e != cudaSuccess) return e;
-    if (major < 9 || p->resample_shared + planes + sizeof(ldri_block_shared) +
-                         sizeof(ldri_block_noise) > (uint64_t)limit)
+    if (major < 9 ||
+        p->resample_shared + planes + sizeof(ldri_block_shared) + sizeof(ldri_block_noise) >
+            (uint64_t)limit)
         return cudaSuccess;
     p->fused_shared = p->resample_shared + (uint32_t)planes;
     e = LDRI_CUDA(calls, LDRI_CUDA_FUNCTION,

@@ -19,7 +19,9 @@
 #include "gpu/weights.h"
 #include "loader/descriptor.h"
 
+#ifndef LDRI_GROUPS_MAX
 #define LDRI_GROUPS_MAX 8u /* 32 weights an entry: bilinear to 1/16 of a side, bicubic to 1/8 */
+#endif
 
 /* How a sample comes to its final picture. */
 typedef enum ldri_path {
@@ -30,28 +32,32 @@ typedef enum ldri_path {
     LDRI_PATH_BLACK
 } ldri_path;
 
-/* A sample's tables in words.  x_weights: [3 * group + part][width]. */
+/* A sample's tables in words.  A column's entry is for one thread, columns side by side:
+ *     x_lo[column], x_weights[(3 * group + part) * width + column]
+ * A row's is for all threads, and read 16 bytes at a time:
+ *     y[row][4 * group]  {lo, weights of group 0}, {hi, weights of group 1}, {0, of group 2}, ...
+ */
+#define LDRI_ROW_WORDS (4u * LDRI_GROUPS_MAX)
+
 typedef struct ldri_tables {
     uint32_t *head; /* ldri_path, form of x, form of y, unused */
     uint32_t *x_lo, *x_weights;
-    uint32_t *y_lo, *y_hi, *y_weights;
+    uint32_t *y;
 } ldri_tables;
 
 static LDRI_HD inline size_t ldri_tables_words(uint32_t width, uint32_t height)
 {
     size_t w = width, h = height;
-    return (4 + (1 + 3 * LDRI_GROUPS_MAX) * w + (2 + 3 * LDRI_GROUPS_MAX) * h + 31) / 32 * 32;
+    return (4 + LDRI_ROW_WORDS * h + (1 + 3 * LDRI_GROUPS_MAX) * w + 31) / 32 * 32;
 }
 
 static LDRI_HD inline ldri_tables ldri_tables_at(uint32_t *words, uint32_t width, uint32_t height)
 {
     ldri_tables t;
     t.head = words;
-    t.x_lo = words + 4;
+    t.y = words + 4;
+    t.x_lo = t.y + (size_t)LDRI_ROW_WORDS * height;
     t.x_weights = t.x_lo + width;
-    t.y_lo = t.x_weights + (size_t)3 * LDRI_GROUPS_MAX * width;
-    t.y_hi = t.y_lo + height;
-    t.y_weights = t.y_hi + height;
     return t;
 }
 
@@ -67,8 +73,8 @@ static LDRI_HD inline uint32_t ldri_axis_groups(const ldri_axis *a, int filter)
     return ((uint32_t)taps + 3u) / 4u;
 }
 
-/* How an axis' weights are stored: its groups, and whether they are in the positive form, which code
- * for few groups knows. */
+/* How an axis' weights are stored: its groups, and whether they are in the positive form, which
+ * code for few groups knows. */
 #define LDRI_FORM_POSITIVE 16u
 static LDRI_HD inline uint32_t ldri_axis_form(const ldri_axis *a, int filter)
 {
@@ -77,7 +83,8 @@ static LDRI_HD inline uint32_t ldri_axis_form(const ldri_axis *a, int filter)
     return groups + (positive ? LDRI_FORM_POSITIVE : 0u);
 }
 
-/* Bytes from row to row of a crop that goes by strips: those of the longest line that has tables. */
+/* Bytes from row to row of a crop that goes by strips: those of the longest line that has tables.
+ */
 static LDRI_HD inline uint32_t ldri_strip_pitch(uint32_t width)
 {
     return 48u * width + 128u;
@@ -88,8 +95,7 @@ static LDRI_HD inline ldri_path ldri_path_of(const ldri_descriptor *d, uint32_t 
     if (d->kind == LDRI_RGB_FINAL) return LDRI_PATH_FINAL;
     if (d->x.count == 0 || d->y.count == 0) return LDRI_PATH_BLACK;
     if (ldri_axis_groups(&d->x, d->filter) > LDRI_GROUPS_MAX ||
-        ldri_axis_groups(&d->y, d->filter) > LDRI_GROUPS_MAX ||
-        d->pitch > ldri_strip_pitch(width))
+        ldri_axis_groups(&d->y, d->filter) > LDRI_GROUPS_MAX || d->pitch > ldri_strip_pitch(width))
         return LDRI_PATH_ODD;
     return LDRI_PATH_STRIP;
 }
@@ -108,12 +114,12 @@ static LDRI_HD inline void ldri_axis_window(const ldri_axis *a, int filter, uint
     *hi -= a->stored;
 }
 
-/* Entry `at` of an axis of the final picture: window, and the words of its weights, part p of group g
- * at weights[(3 * g + p) * stride].  Entries of a border have the window of the nearest entry
- * inside, so that windows never go backwards. */
+/* Entry `at` of an axis of the final picture: window, and the words of its weights, part p of group
+ * g at weights[g * group_stride + p * stride].  Entries of a border have the window of the nearest
+ * entry inside, so that windows never go backwards. */
 static LDRI_HD inline void ldri_axis_entry(const ldri_axis *a, int filter, uint32_t at,
                                            uint32_t form, uint32_t *lo, uint32_t *hi,
-                                           uint32_t *weights, size_t stride)
+                                           uint32_t *weights, size_t group_stride, size_t stride)
 {
     int inside = at >= a->dst && at < a->dst + a->count;
     uint32_t j = at < a->dst ? 0 : inside ? at - a->dst : a->count - 1;
@@ -135,7 +141,7 @@ static LDRI_HD inline void ldri_axis_entry(const ldri_axis *a, int filter, uint3
             part[i / 2] |= (q & 0xffffu) << 16 * (i % 2);
             part[2] |= (q >> 16 & 255u) << 8 * i;
         }
-        for (uint32_t p = 0; p < 3; p++) weights[(3 * g + p) * stride] = part[p];
+        for (uint32_t p = 0; p < 3; p++) weights[g * group_stride + p * stride] = part[p];
     }
 }
 

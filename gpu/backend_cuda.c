@@ -13,8 +13,9 @@
  *     copy: wait d.done; pieces of the arena; record h.copied
  *     work: wait h.copied; wait o.used; up to four kernels; record d.done, o.ready
  * acquire makes the consumer's stream wait for o.ready; release records o.used on it.  A wait on an
- * event binds to its last record at the time of the call: each event is recorded before its owner is
- * handed on through a ring of the core, and recorded again only when the waits on it are enqueued.
+ * event binds to its last record at the time of the call: each event is recorded before its owner
+ * is handed on through a ring of the core, and recorded again only when the waits on it are
+ * enqueued.
  *
  * Nobody on the host waits for the device, but for the staging thread in host_reusable, when it has
  * no arena left, download, and close.  Nothing is allocated after open, and no stream is used that
@@ -46,11 +47,10 @@ struct ldri_scratch {
     ldri_resampler *resampler;
 };
 
-#define TRY(be, kind, call)                                                       \
-    do {                                                                          \
-        cudaError_t e_ = LDRI_CUDA((be)->pools.calls, kind, call);                \
-        if (e_ != cudaSuccess)                                                    \
-            return ldri_cuda_error((be)->pools.calls, kind, e_, err);             \
+#define TRY(be, kind, call)                                                                        \
+    do {                                                                                           \
+        cudaError_t e_ = LDRI_CUDA((be)->pools.calls, kind, call);                                 \
+        if (e_ != cudaSuccess) return ldri_cuda_error((be)->pools.calls, kind, e_, err);           \
     } while (0)
 
 /* --- devices --------------------------------------------------------------------------------- */
@@ -173,12 +173,12 @@ static ldri_kernel_job job_of(const ldri_backend *be, const ldri_cuda_arena *a,
     return job;
 }
 
-#define LAUNCH(be, which, job)                                                                \
-    do {                                                                                      \
-        cudaError_t e_ =                                                                      \
-            (cudaError_t)ldri_launch_##which((be)->pools.calls, (job), (be)->pools.work);     \
-        if (e_ != cudaSuccess)                                                                \
-            return ldri_cuda_error((be)->pools.calls, LDRI_CUDA_LAUNCH, e_, err);             \
+#define LAUNCH(be, which, job)                                                                     \
+    do {                                                                                           \
+        cudaError_t e_ =                                                                           \
+            (cudaError_t)ldri_launch_##which((be)->pools.calls, (job), (be)->pools.work);          \
+        if (e_ != cudaSuccess)                                                                     \
+            return ldri_cuda_error((be)->pools.calls, LDRI_CUDA_LAUNCH, e_, err);                  \
     } while (0)
 
 static ldr_status launch_all(ldri_backend *be, const ldri_kernel_job *job, ldr_error *err)
@@ -323,8 +323,7 @@ static ldri_scratch *cuda_scratch_open(ldri_backend *be)
 {
     ldri_scratch *scratch = calloc(1, sizeof *scratch);
     if (!scratch) return NULL;
-    scratch->resampler =
-        ldri_resampler_open(be->resample, be->config.width, be->config.height);
+    scratch->resampler = ldri_resampler_open(be->resample, be->config.width, be->config.height);
     if (scratch->resampler) return scratch;
     free(scratch);
     return NULL;
@@ -339,8 +338,8 @@ static ldr_status cuda_resample_sample(ldri_backend *be, ldri_scratch *scratch,
 
 /* --- the staging thread ---------------------------------------------------------------------- */
 
-/* [0, bytes) of a host arena, in equal pieces of at most PIECE_BYTES: if there are several, each has
- * more than half of that. */
+/* [0, bytes) of a host arena, in equal pieces of at most PIECE_BYTES: if there are several, each
+ * has more than half of that. */
 static ldr_status enqueue_copy(ldri_backend *be, const ldri_cuda_host *h, const ldri_cuda_arena *a,
                                size_t bytes, ldr_error *err)
 {

@@ -1,8 +1,8 @@
 /* blocks.h - what a block of threads does in each kernel.  C and CUDA.
  *
  * Written in phases, LDRI_THREADS, between barriers: on a GPU each thread runs a phase once, on a
- * CPU a loop runs it for one thread after the other.  So a test can run whole kernels without a GPU.
- * Nothing of a thread lives from phase to phase but what is the same for all of them. */
+ * CPU a loop runs it for one thread after the other.  So a test can run whole kernels without a
+ * GPU. Nothing of a thread lives from phase to phase but what is the same for all of them. */
 #ifndef LDR_BLOCKS_H
 #define LDR_BLOCKS_H
 
@@ -12,12 +12,12 @@
 #include "gpu/tint.h"
 
 #ifdef __CUDA_ARCH__
-#define LDRI_THREADS(t, n_threads) \
+#define LDRI_THREADS(t, n_threads)                                                                 \
     for (uint32_t t = threadIdx.x, ldri_once = 1; ldri_once; ldri_once = 0)
 #define LDRI_BARRIER() __syncthreads()
 #else
 #define LDRI_THREADS(t, n_threads) for (uint32_t t = 0; t < (n_threads); t++)
-#define LDRI_BARRIER() ((void)0)
+#define LDRI_BARRIER()             ((void)0)
 #endif
 
 typedef struct ldri_block_shared { /* shared memory of a block, beside `inter` and planes */
@@ -84,13 +84,17 @@ static LDRI_HD inline void ldri_prepare(const ldri_kernel_job *job, uint32_t sam
         x_form = ldri_axis_form(&d->x, d->filter);
         y_form = ldri_axis_form(&d->y, d->filter);
         for (uint32_t i = at; i < width + height; i += n) {
-            uint32_t unused;
-            if (i < width)
-                ldri_axis_entry(&d->x, d->filter, i, x_form, &t.x_lo[i], &unused,
-                                &t.x_weights[i], width);
-            else
-                ldri_axis_entry(&d->y, d->filter, i - width, y_form, &t.y_lo[i - width],
-                                &t.y_hi[i - width], &t.y_weights[i - width], height);
+            uint32_t lo, hi, row = i - width;
+            if (i < width) {
+                ldri_axis_entry(&d->x, d->filter, i, x_form, &lo, &hi, &t.x_weights[i],
+                                3 * (size_t)width, width);
+                t.x_lo[i] = lo;
+            } else {
+                uint32_t *entry = t.y + (size_t)row * LDRI_ROW_WORDS;
+                ldri_axis_entry(&d->y, d->filter, row, y_form, &lo, &hi, entry + 1, 4, 1);
+                entry[0] = lo;
+                entry[4] = hi;
+            }
         }
     }
     if (at == 0) {
@@ -246,7 +250,6 @@ static LDRI_HD inline void ldri_block_resample(const ldri_kernel_job *job, uint3
     strip->x_form = ldri_load(strip->tables.head + 1);
     strip->y_form = ldri_load(strip->tables.head + 2);
     strip->width = job->finish.width;
-    strip->height = job->finish.height;
     strip->left = left;
     strip->columns = columns;
     strip->span = (columns + 3u) & ~3u;
@@ -356,9 +359,8 @@ static LDRI_HD inline void ldri_block_colour(const ldri_kernel_job *job, uint32_
 /* Rows [row, row_end) of the planes to the image, colour included unless it has been done. */
 static LDRI_HD inline void ldri_finish_rows(const ldri_kernel_job *job, uint32_t sample,
                                             const ldri_planes *p, uint32_t from, uint32_t to,
-                                            const ldri_block_shared *s,
-                                            const ldri_block_noise *z, uint32_t t,
-                                            uint32_t n_threads)
+                                            const ldri_block_shared *s, const ldri_block_noise *z,
+                                            uint32_t t, uint32_t n_threads)
 {
     const ldri_finish *f = &job->finish;
     const ldri_descriptor *d = &s->d;

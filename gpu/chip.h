@@ -184,6 +184,18 @@ static LDRI_HD inline uint32_t ldri_load(const uint32_t *p)
 #endif
 }
 
+static LDRI_HD inline ldri_four ldri_load_four(const uint32_t *p) /* p is a multiple of 16 */
+{
+    ldri_four v;
+#ifdef __CUDA_ARCH__
+    uint4 u = __ldg((const uint4 *)p);
+    v.x = u.x, v.y = u.y, v.z = u.z, v.w = u.w;
+#else
+    memcpy(&v, p, sizeof v);
+#endif
+    return v;
+}
+
 static LDRI_HD inline void ldri_store_four(void *p, ldri_four v)
 {
 #ifdef __CUDA_ARCH__

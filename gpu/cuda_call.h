@@ -14,37 +14,37 @@
 #include "loader/status.h"
 
 /* Kinds of one function stand together. */
-#define LDRI_CUDA_KINDS(X)                                     \
-    X(DEVICE_COUNT, "device_count", "cudaGetDeviceCount")      \
-    X(GET_DEVICE, "get_device", "cudaGetDevice")               \
-    X(SET_DEVICE, "set_device", "cudaSetDevice")               \
-    X(ATTRIBUTE, "attribute", "cudaDeviceGetAttribute")        \
-    X(FUNCTION, "function", "cudaFuncSetAttribute")            \
-    X(CLUSTERS, "clusters", "cudaOccupancyMaxActiveClusters")  \
-    X(MALLOC, "malloc", "cudaMalloc")                          \
-    X(FREE, "free", "cudaFree")                                \
-    X(HOST_ALLOC, "host_alloc", "cudaHostAlloc")               \
-    X(FREE_HOST, "free_host", "cudaFreeHost")                  \
-    X(STREAM_MAKE, "stream_make", "cudaStreamCreateWithFlags") \
-    X(STREAM_FREE, "stream_free", "cudaStreamDestroy")         \
-    X(STREAM_SYNC, "stream_sync", "cudaStreamSynchronize")     \
-    X(EVENT_MAKE, "event_make", "cudaEventCreateWithFlags")    \
-    X(EVENT_FREE, "event_free", "cudaEventDestroy")            \
-    X(MEMSET, "memset", "cudaMemsetAsync")                     \
-    X(COPY, "copy", "cudaMemcpyAsync")                         \
-    X(COPY_BACK, "copy_back", "cudaMemcpyAsync")               \
-    X(WAIT_DONE, "wait_done", "cudaStreamWaitEvent")           \
-    X(WAIT_COPIED, "wait_copied", "cudaStreamWaitEvent")       \
-    X(WAIT_USED, "wait_used", "cudaStreamWaitEvent")           \
-    X(WAIT_READY, "wait_ready", "cudaStreamWaitEvent")         \
-    X(RECORD_COPIED, "record_copied", "cudaEventRecord")       \
-    X(RECORD_DONE, "record_done", "cudaEventRecord")           \
-    X(RECORD_READY, "record_ready", "cudaEventRecord")         \
-    X(RECORD_USED, "record_used", "cudaEventRecord")           \
-    X(QUERY_COPIED, "query_copied", "cudaEventQuery")          \
-    X(SYNC_COPIED, "sync_copied", "cudaEventSynchronize")      \
-    X(SYNC_USED, "sync_used", "cudaEventSynchronize")          \
-    X(LAUNCH, "launch", "cudaLaunchKernelExC")                 \
+#define LDRI_CUDA_KINDS(X)                                                                         \
+    X(DEVICE_COUNT, "device_count", "cudaGetDeviceCount")                                          \
+    X(GET_DEVICE, "get_device", "cudaGetDevice")                                                   \
+    X(SET_DEVICE, "set_device", "cudaSetDevice")                                                   \
+    X(ATTRIBUTE, "attribute", "cudaDeviceGetAttribute")                                            \
+    X(FUNCTION, "function", "cudaFuncSetAttribute")                                                \
+    X(CLUSTERS, "clusters", "cudaOccupancyMaxActiveClusters")                                      \
+    X(MALLOC, "malloc", "cudaMalloc")                                                              \
+    X(FREE, "free", "cudaFree")                                                                    \
+    X(HOST_ALLOC, "host_alloc", "cudaHostAlloc")                                                   \
+    X(FREE_HOST, "free_host", "cudaFreeHost")                                                      \
+    X(STREAM_MAKE, "stream_make", "cudaStreamCreateWithFlags")                                     \
+    X(STREAM_FREE, "stream_free", "cudaStreamDestroy")                                             \
+    X(STREAM_SYNC, "stream_sync", "cudaStreamSynchronize")                                         \
+    X(EVENT_MAKE, "event_make", "cudaEventCreateWithFlags")                                        \
+    X(EVENT_FREE, "event_free", "cudaEventDestroy")                                                \
+    X(MEMSET, "memset", "cudaMemsetAsync")                                                         \
+    X(COPY, "copy", "cudaMemcpyAsync")                                                             \
+    X(COPY_BACK, "copy_back", "cudaMemcpyAsync")                                                   \
+    X(WAIT_DONE, "wait_done", "cudaStreamWaitEvent")                                               \
+    X(WAIT_COPIED, "wait_copied", "cudaStreamWaitEvent")                                           \
+    X(WAIT_USED, "wait_used", "cudaStreamWaitEvent")                                               \
+    X(WAIT_READY, "wait_ready", "cudaStreamWaitEvent")                                             \
+    X(RECORD_COPIED, "record_copied", "cudaEventRecord")                                           \
+    X(RECORD_DONE, "record_done", "cudaEventRecord")                                               \
+    X(RECORD_READY, "record_ready", "cudaEventRecord")                                             \
+    X(RECORD_USED, "record_used", "cudaEventRecord")                                               \
+    X(QUERY_COPIED, "query_copied", "cudaEventQuery")                                              \
+    X(SYNC_COPIED, "sync_copied", "cudaEventSynchronize")                                          \
+    X(SYNC_USED, "sync_used", "cudaEventSynchronize")                                              \
+    X(LAUNCH, "launch", "cudaLaunchKernelExC")                                                     \
     X(LAST_ERROR, "last_error", "cudaGetLastError")
 
 typedef enum ldri_cuda_kind {

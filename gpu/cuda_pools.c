@@ -77,10 +77,10 @@ ldr_status ldri_cuda_lay_out(ldri_cuda_layout *out, const ldri_backend_config *c
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-#define TRY(p, kind, call)                                                    \
-    do {                                                                      \
-        cudaError_t e_ = LDRI_CUDA((p)->calls, kind, call);                   \
-        if (e_ != cudaSuccess) return ldri_cuda_error((p)->calls, kind, e_, err); \
+#define TRY(p, kind, call)                                                                         \
+    do {                                                                                           \
+        cudaError_t e_ = LDRI_CUDA((p)->calls, kind, call);                                        \
+        if (e_ != cudaSuccess) return ldri_cuda_error((p)->calls, kind, e_, err);                  \
     } while (0)
 
 static ldr_status stream_make(ldri_cuda_pools *p, cudaStream_t *out, ldr_error *err)

@@ -12,7 +12,7 @@
 /* Where parts begin, in bytes. */
 typedef struct ldri_cuda_layout {
     size_t labels_at, mix_labels_at, mix_lambda_at, pixels_at; /* in a host or device arena */
-    size_t arena_bytes;        /* of a host arena */
+    size_t arena_bytes;                                        /* of a host arena */
     size_t device_arena_bytes; /* the same, and what kernels read behind it (strip.h) */
     size_t out_labels_at, out_mix_labels_at, out_mix_lambda_at; /* in an output, after the images */
     size_t output_bytes;

@@ -1,8 +1,8 @@
 /* finish.h - from bytes to the output, eight pixels of a row at a time: flips, mix, normalise,
  * erase, type, layout.  C and CUDA; contraction must be off.
  *
- * Pictures between the kernels are planes: for each channel height rows of bytes, `pitch` apart, not
- * yet flipped. */
+ * Pictures between the kernels are planes: for each channel height rows of bytes, `pitch` apart,
+ * not yet flipped. */
 #ifndef LDR_FINISH_H
 #define LDR_FINISH_H
 
@@ -313,10 +313,12 @@ static LDRI_HD inline void ldri_finish_chunk(const ldri_finish *f, const ldri_de
     if (f->layout == LDR_NCHW) {
         LDRI_ROLLED
         for (uint32_t c = 0; c < 3; c++) {
-            uint32_t low = c == 0 ? bytes->word[0][0]
-                                  : c == 1 ? bytes->word[1][0] : bytes->word[2][0];
-            uint32_t high = c == 0 ? bytes->word[0][1]
-                                   : c == 1 ? bytes->word[1][1] : bytes->word[2][1];
+            uint32_t low = c == 0   ? bytes->word[0][0]
+                           : c == 1 ? bytes->word[1][0]
+                                    : bytes->word[2][0];
+            uint32_t high = c == 0   ? bytes->word[0][1]
+                            : c == 1 ? bytes->word[1][1]
+                                     : bytes->word[2][1];
             float v[8];
             ldri_chunk_values(f, d, c, y, x, low, high, mask, quantiles, v);
             size_t row = ((size_t)c * f->height + y) * f->width;

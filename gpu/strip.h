@@ -2,9 +2,11 @@
  *
  * A block of threads makes a tile of the final picture: some columns, some rows.  First `across`:
  * the rows of the crop that the tile reads go through the horizontal pass into shared memory, four
- * rows at a time: `inter` holds, for each group of four rows, channel and column, a word whose bytes
- * are the four rows.  Then, behind a barrier, `down`: the vertical pass, four columns at a time.
- * Both passes multiply four pixels with four weights in three instructions (axis_table.h).
+ * rows at a time: `inter` holds, for each group of four rows, column and channel, a word whose
+ * bytes are the four rows.  (Channels side by side: neighbouring threads' accesses then fall into
+ * different banks in both passes.)  Then, behind a barrier, `down`: the vertical pass, four columns
+ * at a time. Both passes multiply four pixels with four weights in three instructions
+ * (axis_table.h).
  *
  * Reads of the crop are words that may end behind a window, and go up to three rows past the last
  * one, up to ldri_overread bytes in all; the weights there are 0. */
@@ -14,7 +16,9 @@
 #include "gpu/axis_table.h"
 #include "gpu/chip.h"
 
+#ifndef LDRI_INTER_GROUPS
 #define LDRI_INTER_GROUPS 16u /* groups of four rows that `inter` has room for */
+#endif
 #define LDRI_TILE_COLUMNS 256u
 
 static LDRI_HD inline uint32_t ldri_overread(uint32_t width)
@@ -27,11 +31,11 @@ typedef struct ldri_strip {
     size_t pitch;
     ldri_tables tables;
     uint32_t x_form, y_form; /* ldri_axis_form */
-    uint32_t width, height; /* of the final picture: strides of the weights */
-    uint32_t left, columns; /* of the tile; left is a multiple of 4 */
-    uint32_t span;          /* columns rounded up to 4: words from channel to channel in inter */
-    uint32_t base;          /* stored row that is row 0 of inter */
-    uint32_t n_groups;      /* of rows that are made */
+    uint32_t width;          /* of the final picture: stride of the columns' weights */
+    uint32_t left, columns;  /* of the tile; left is a multiple of 4 */
+    uint32_t span;           /* columns rounded up to 4: three words each in inter */
+    uint32_t base;           /* stored row that is row 0 of inter */
+    uint32_t n_groups;       /* of rows that are made */
     uint32_t *inter;
 } ldri_strip;
 
@@ -56,7 +60,8 @@ static LDRI_HD inline void ldri_unravel(uint32_t a, uint32_t b, uint32_t c, uint
 }
 
 /* The weighted sum of 4 * groups bytes, rounded.  positive: the result is the top byte; else it is
- * still to be brought into 0 .. 255.  `groups` and `positive` are constants where this is inlined. */
+ * still to be brought into 0 .. 255.  `groups` and `positive` are constants where this is inlined.
+ */
 static LDRI_HD inline uint32_t ldri_weigh(const uint32_t *pixels, const uint32_t *weights,
                                           const uint32_t groups, const int positive)
 {
@@ -96,8 +101,7 @@ static LDRI_HD inline uint32_t ldri_load_at(const uint8_t *p, uint32_t word)
 /* `groups` and `positive` are constants where this is inlined, so that everything stays in
  * registers. */
 static LDRI_HD inline void ldri_across_few(const ldri_strip *s, uint32_t column, uint32_t from,
-                                           uint32_t step, const uint32_t groups,
-                                           const int positive)
+                                           uint32_t step, const uint32_t groups, const int positive)
 {
     uint32_t at = s->left + column;
     uint32_t weights[6], offset = 3u * ldri_load(&s->tables.x_lo[at]);
@@ -106,7 +110,7 @@ static LDRI_HD inline void ldri_across_few(const ldri_strip *s, uint32_t column,
         weights[i] = ldri_load(&s->tables.x_weights[(size_t)i * s->width + at]);
     uint32_t shift = (offset & 3u) * 8u;
     const uint8_t *p = ldri_strip_at(s, 4 * from, offset >> 2);
-    uint32_t *out = s->inter + 3u * from * s->span + column;
+    uint32_t *out = s->inter + 3u * (from * s->span + column);
     for (uint32_t g = from; g < s->n_groups; g += step) {
         uint32_t v[3][4];
         LDRI_UNROLL
@@ -128,7 +132,7 @@ static LDRI_HD inline void ldri_across_few(const ldri_strip *s, uint32_t column,
             for (int c = 0; c < 3; c++) v[c][r] = ldri_weigh(pixels[c], weights, groups, positive);
         }
         LDRI_UNROLL
-        for (uint32_t c = 0; c < 3; c++) out[c * s->span] = ldri_pack_sums(v[c], positive);
+        for (uint32_t c = 0; c < 3; c++) out[c] = ldri_pack_sums(v[c], positive);
         p += 4 * step * s->pitch;
         out += 3u * step * s->span;
     }
@@ -146,6 +150,7 @@ static LDRI_HD inline void ldri_across_many(const ldri_strip *s, uint32_t column
         for (uint32_t r = 0; r < 4; r++) {
             const uint8_t *p = ldri_strip_at(s, 4 * g + r, offset >> 2);
             uint32_t low[3] = {0, 0, 0}, high[3] = {0, 0, 0}, last = ldri_load_at(p, 0);
+            LDRI_ROLLED
             for (uint32_t k = 0; k < s->x_form; k++, p += 12) {
                 const uint32_t *q = s->tables.x_weights + (size_t)(3 * k) * s->width + at;
                 uint32_t a = ldri_load_at(p, 1), b = ldri_load_at(p, 2), c = ldri_load_at(p, 3);
@@ -164,9 +169,9 @@ static LDRI_HD inline void ldri_across_many(const ldri_strip *s, uint32_t column
             LDRI_UNROLL
             for (int i = 0; i < 3; i++) v[i][r] = (high[i] << 16) + low[i] + LDRI_WEIGHT_ROUND;
         }
-        uint32_t *out = s->inter + 3u * g * s->span + column;
+        uint32_t *out = s->inter + 3u * (g * s->span + column);
         LDRI_UNROLL
-        for (uint32_t c = 0; c < 3; c++) out[c * s->span] = ldri_pack_sums(v[c], 0);
+        for (uint32_t c = 0; c < 3; c++) out[c] = ldri_pack_sums(v[c], 0);
     }
 }
 
@@ -193,19 +198,35 @@ static LDRI_HD inline void ldri_across(const ldri_strip *s, uint32_t column, uin
     }
 }
 
-static LDRI_HD inline ldri_four ldri_inter_at(const ldri_strip *s, uint32_t group, uint32_t c,
-                                              uint32_t quad)
+/* Words of four columns and three channels: [column][channel]. */
+static LDRI_HD inline void ldri_inter_quad(const ldri_strip *s, uint32_t group, uint32_t quad,
+                                           uint32_t out[12])
 {
-    return *(const ldri_four *)(const void *)(s->inter + (3u * group + c) * s->span + 4u * quad);
+    const ldri_four *p =
+        (const ldri_four *)(const void *)(s->inter + 3u * (group * s->span + 4u * quad));
+    LDRI_UNROLL
+    for (int i = 0; i < 3; i++) {
+        ldri_four v = p[i];
+        out[4 * i] = v.x;
+        out[4 * i + 1] = v.y;
+        out[4 * i + 2] = v.z;
+        out[4 * i + 3] = v.w;
+    }
 }
 
-static LDRI_HD inline void ldri_funnel_four(ldri_four a, ldri_four b, uint32_t shift,
-                                            uint32_t out[4])
+static LDRI_HD inline ldri_four ldri_row_entry(const ldri_strip *s, uint32_t row, uint32_t group)
 {
-    out[0] = ldri_funnel(a.x, b.x, shift);
-    out[1] = ldri_funnel(a.y, b.y, shift);
-    out[2] = ldri_funnel(a.z, b.z, shift);
-    out[3] = ldri_funnel(a.w, b.w, shift);
+    return ldri_load_four(s->tables.y + (size_t)row * LDRI_ROW_WORDS + 4u * group);
+}
+
+static LDRI_HD inline uint32_t ldri_row_lo(const ldri_strip *s, uint32_t row)
+{
+    return ldri_load(s->tables.y + (size_t)row * LDRI_ROW_WORDS);
+}
+
+static LDRI_HD inline uint32_t ldri_row_hi(const ldri_strip *s, uint32_t row)
+{
+    return ldri_load(s->tables.y + (size_t)row * LDRI_ROW_WORDS + 4u);
 }
 
 /* `groups` and `positive` are constants where this is inlined. */
@@ -213,23 +234,27 @@ static LDRI_HD inline void ldri_down_few(const ldri_strip *s, uint32_t row, uint
                                          uint32_t planar[3], const uint32_t groups,
                                          const int positive)
 {
-    uint32_t off = ldri_load(&s->tables.y_lo[row]) - s->base, weights[6];
+    uint32_t weights[6], off = 0, raw[3][12];
     LDRI_UNROLL
-    for (uint32_t i = 0; i < 3 * groups; i++)
-        weights[i] = ldri_load(&s->tables.y_weights[(size_t)i * s->height + row]);
+    for (uint32_t k = 0; k < groups; k++) {
+        ldri_four entry = ldri_row_entry(s, row, k);
+        if (k == 0) off = entry.x - s->base;
+        weights[3 * k] = entry.y;
+        weights[3 * k + 1] = entry.z;
+        weights[3 * k + 2] = entry.w;
+    }
     uint32_t group = off >> 2, shift = (off & 3u) * 8u;
     LDRI_UNROLL
+    for (uint32_t k = 0; k < groups + 1; k++) ldri_inter_quad(s, group + k, quad, raw[k]);
+    LDRI_UNROLL
     for (uint32_t c = 0; c < 3; c++) {
-        ldri_four raw[3];
-        uint32_t rows[2][4], v[4];
-        LDRI_UNROLL
-        for (uint32_t k = 0; k < groups + 1; k++) raw[k] = ldri_inter_at(s, group + k, c, quad);
-        LDRI_UNROLL
-        for (uint32_t k = 0; k < groups; k++)
-            ldri_funnel_four(raw[k], raw[k + 1], shift, rows[k]);
+        uint32_t v[4];
         LDRI_UNROLL
         for (uint32_t i = 0; i < 4; i++) {
-            uint32_t pixels[2] = {rows[0][i], groups > 1 ? rows[1][i] : 0u};
+            uint32_t pixels[2] = {0, 0};
+            LDRI_UNROLL
+            for (uint32_t k = 0; k < groups; k++)
+                pixels[k] = ldri_funnel(raw[k][3 * i + c], raw[k + 1][3 * i + c], shift);
             v[i] = ldri_weigh(pixels, weights, groups, positive);
         }
         planar[c] = ldri_pack_sums(v, positive);
@@ -239,28 +264,30 @@ static LDRI_HD inline void ldri_down_few(const ldri_strip *s, uint32_t row, uint
 static LDRI_HD inline void ldri_down_many(const ldri_strip *s, uint32_t row, uint32_t quad,
                                           uint32_t planar[3])
 {
-    uint32_t off = ldri_load(&s->tables.y_lo[row]) - s->base;
+    uint32_t off = ldri_row_lo(s, row) - s->base, last[12], low[12], high[12];
     uint32_t group = off >> 2, shift = (off & 3u) * 8u;
+    ldri_inter_quad(s, group, quad, last);
+    LDRI_UNROLL
+    for (int i = 0; i < 12; i++) low[i] = high[i] = 0;
+    LDRI_ROLLED
+    for (uint32_t k = 0; k < s->y_form; k++) {
+        ldri_four entry = ldri_row_entry(s, row, k);
+        uint32_t next[12];
+        ldri_inter_quad(s, group + k + 1, quad, next);
+        LDRI_UNROLL
+        for (int i = 0; i < 12; i++) {
+            uint32_t rows = ldri_funnel(last[i], next[i], shift);
+            low[i] = ldri_dot_high(entry.z, rows, ldri_dot_low(entry.y, rows, low[i]));
+            high[i] = ldri_dot_us(rows, entry.w, high[i]);
+            last[i] = next[i];
+        }
+    }
     LDRI_UNROLL
     for (uint32_t c = 0; c < 3; c++) {
-        uint32_t low[4] = {0, 0, 0, 0}, high[4] = {0, 0, 0, 0}, v[4];
-        ldri_four last = ldri_inter_at(s, group, c, quad);
-        for (uint32_t k = 0; k < s->y_form; k++) {
-            ldri_four next = ldri_inter_at(s, group + k + 1, c, quad);
-            uint32_t rows[4];
-            ldri_funnel_four(last, next, shift, rows);
-            last = next;
-            const uint32_t *q = s->tables.y_weights + (size_t)(3 * k) * s->height + row;
-            uint32_t q0 = ldri_load(q), q1 = ldri_load(q + s->height);
-            uint32_t q2 = ldri_load(q + 2 * (size_t)s->height);
-            LDRI_UNROLL
-            for (uint32_t i = 0; i < 4; i++) {
-                low[i] = ldri_dot_high(q1, rows[i], ldri_dot_low(q0, rows[i], low[i]));
-                high[i] = ldri_dot_us(rows[i], q2, high[i]);
-            }
-        }
+        uint32_t v[4];
         LDRI_UNROLL
-        for (uint32_t i = 0; i < 4; i++) v[i] = (high[i] << 16) + low[i] + LDRI_WEIGHT_ROUND;
+        for (uint32_t i = 0; i < 4; i++)
+            v[i] = (high[3 * i + c] << 16) + low[3 * i + c] + LDRI_WEIGHT_ROUND;
         planar[c] = ldri_pack_sums(v, 0);
     }
 }
@@ -293,12 +320,11 @@ static LDRI_HD inline void ldri_down(const ldri_strip *s, uint32_t row, uint32_t
  * `end`, they suffice for: at least one. */
 static LDRI_HD inline uint32_t ldri_strip_begin(ldri_strip *s, uint32_t row, uint32_t end)
 {
-    const ldri_tables *t = &s->tables;
-    s->base = ldri_load(&t->y_lo[row]);
+    s->base = ldri_row_lo(s, row);
     uint32_t last = end;
     uint32_t rows = ldri_inter_rows(s->y_form & (LDRI_FORM_POSITIVE - 1u));
-    while (last > row + 1 && ldri_load(&t->y_hi[last - 1]) - s->base > rows) last--;
-    s->n_groups = (ldri_load(&t->y_hi[last - 1]) - s->base + 3u) / 4u;
+    while (last > row + 1 && ldri_row_hi(s, last - 1) - s->base > rows) last--;
+    s->n_groups = (ldri_row_hi(s, last - 1) - s->base + 3u) / 4u;
     return last - row;
 }
 

@@ -1,13 +1,11 @@
 /* tint.h - the colour operators of colour.h on four pixels at a time, as a GPU does them.  C and
  * CUDA; contraction must be off.
  *
- * The same values, found in another way: bytes are kept as floats, because a GPU adds and multiplies
- * floats twice as often as integers and converts between them slowly.  All sums and products here
- * are exact but where colour.h rounds too (blend), or are truncated at a safe distance from whole
- * numbers:
- *   L: (19595 R + 38470 G + 7471 B + 32768) / 65536 has 24 bits.
- *   S = 255 c / M, H = 255 n / 6c: colour.h, ldri_quotient.
- * A test runs every colour through both. */
+ * The same values, found in another way: bytes are kept as floats, because a GPU adds and
+ * multiplies floats twice as often as integers and converts between them slowly.  All sums and
+ * products here are exact but where colour.h rounds too (blend), or are truncated at a safe
+ * distance from whole numbers: L: (19595 R + 38470 G + 7471 B + 32768) / 65536 has 24 bits. S = 255
+ * c / M, H = 255 n / 6c: colour.h, ldri_quotient. A test runs every colour through both. */
 #ifndef LDR_TINT_H
 #define LDR_TINT_H
 
@@ -25,10 +23,10 @@ typedef struct ldri_quad {
 /* Of one picture: read-only, shared by a block's threads. */
 typedef struct ldri_tint {
     float factor[3];
-    float mean;                         /* of luma, what contrast blends from */
-    uint8_t jitter, order[4];           /* as in the descriptor */
-    uint8_t split;                      /* place of contrast in `order`; 4 without it */
-    uint32_t hue[LDRI_HUE_ENTRIES];     /* ldri_hue_entry */
+    float mean;                     /* of luma, what contrast blends from */
+    uint8_t jitter, order[4];       /* as in the descriptor */
+    uint8_t split;                  /* place of contrast in `order`; 4 without it */
+    uint32_t hue[LDRI_HUE_ENTRIES]; /* ldri_hue_entry */
 } ldri_tint;
 
 /* What HSV -> RGB does with a hue: bits 0 .. 11 select which of (V, other, V less its saturation)
@@ -151,14 +149,17 @@ static LDRI_HD inline void ldri_pixel_hue(float *red, float *green, float *blue,
     float r = *red, g = *green, b = *blue;
     float most = fmaxf(fmaxf(r, g), b), least = fminf(fminf(r, g), b);
     float v = most - LDRI_BIAS, c = most - least, c6 = 6.0f * c;
-    /* Where c is 0 all channels become V, whatever the hue: divisors of 0 only have to be avoided. */
-    float s = ldri_truncate_biased((255.0f * c + 0.5f) * ldri_rough_reciprocal(fmaxf(v, 1.0f)));
-    float n = r == most ? g - b : g == most ? 2.0f * c + (b - r) : 4.0f * c + (r - g);
-    float n255 = 255.0f * (n < 0.0f ? n + c6 : n);
+    /* Where c is 0 all channels become V, whatever the hue: divisors of 0 only have to be avoided.
+     */
+    float s = ldri_truncate_biased(fmaf(255.0f, c, 0.5f) * ldri_rough_reciprocal(fmaxf(v, 1.0f)));
+    /* All three, so that nobody branches; fmaf of small whole numbers is exact. */
+    float at_red = g - b, at_green = fmaf(2.0f, c, b - r), at_blue = fmaf(4.0f, c, r - g);
+    float n = r == most ? at_red : g == most ? at_green : at_blue;
+    float n_next = n + c6;
+    float n255 = 255.0f * (n < 0.0f ? n_next : n);
     float h = ldri_truncate_biased((n255 + 0.5f) * ldri_rough_reciprocal(fmaxf(c6, 1.0f)));
     uint32_t index = ldri_float_bits(h) & 255u;
-    if ((h - LDRI_BIAS) * c6 == n255) index += 256u;
-    uint32_t entry = table[index];
+    uint32_t entry = table[(h - LDRI_BIAS) * c6 == n255 ? index + 256u : index];
     uint32_t value = ldri_float_bits(most) & 255u;
     uint32_t saturated = value * (ldri_float_bits(s) & 255u);
     uint32_t least_of = value - ((saturated * 32897u + 127u * 32897u) >> 23); /* (. + 127) / 255 */

@@ -76,7 +76,8 @@ static LDRI_HD inline void ldri_weights(uint32_t n, uint32_t m, int filter, uint
     for (uint32_t k = 0; k < count; k++) q[k] = ldri_weight(&w, k);
 }
 
-static LDRI_HD inline uint8_t ldri_weighted_byte(int32_t sum) /* sum of weight x byte, and the rounding */
+static LDRI_HD inline uint8_t
+ldri_weighted_byte(int32_t sum) /* sum of weight x byte, and the rounding */
 {
     int32_t v = sum >> LDRI_WEIGHT_BITS;
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);

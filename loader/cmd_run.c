@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "loader/device_calls.h"
 #include "loader/json.h"
 #include "loader/source.h"
 #include "loader/queue.h"
@@ -59,6 +60,11 @@ static uint64_t peak_rss_bytes(void)
 }
 
 /* --- the document ---------------------------------------------------------------------------- */
+
+static void write_calls(void *json, const char *name, uint64_t n)
+{
+    ldri_json_uint(json, name, n);
+}
 
 static void write_bad(ldri_json *j, const ldr *ld)
 {
@@ -148,6 +154,7 @@ static void write_document(const ldr *ld, const outcome *r)
     ldri_json_uint(&j, "host_bytes", st->host_bytes);
     ldri_json_uint(&j, "peak_rss_bytes", peak_rss_bytes());
     ldri_json_open(&j, "cuda_calls", '{');
+    ldri_device_calls(ld, write_calls, &j);
     ldri_json_close(&j);
     ldri_json_close(&j);
 }

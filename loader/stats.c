@@ -1,5 +1,7 @@
 #include "loader/pipeline.h"
 
+#include "loader/device_calls.h"
+
 #include <string.h>
 
 static uint64_t load(const _Atomic uint64_t *c)
@@ -77,4 +79,10 @@ ldr_status ldr_stats_get(const ldr *ld, ldr_stats *out)
     ldri_visit_end(ld);
     memcpy(out, &s, s.size);
     return LDR_OK;
+}
+
+void ldri_device_calls(const ldr *ld, void (*each)(void *user, const char *name, uint64_t n),
+                       void *user)
+{
+    if (ld->ops->calls) ld->ops->calls(ld->backend, each, user);
 }

@@ -1,7 +1,8 @@
 /* What the kernels and copies of a batch take on a GPU, beside what the device can do in the same
  * run.  256 synthetic crops of exactly 400 x 350 pixels of noise and edges, never zeros, to 224 x
  * 224; all four jitter operators and one erased box a picture.  Medians of 101 batches.
- * usage: bench_cuda [sweep]      sweep: also other shapes of the launches */
+ * usage: bench_cuda [quick | sweep]      quick: two rows of the table alone; sweep: other shapes of
+ * the launches as well */
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -131,7 +132,7 @@ static void bench_open(bench *b, ldr_dtype dtype, ldr_layout layout, int kinds, 
     for (int i = 0; i < 2; i++) {
         arena *a = &b->arenas[i];
         int64_t labels[BATCH];
-        size_t all = b->pixels_at + b->c.arena_bytes + ldri_overread(b->c.width);
+        size_t all = b->pixels_at + b->c.arena_bytes + ldri_overread(SIDE);
         ldri_host_arena h = {.labels = labels};
         GPU_MUST(cudaMalloc((void **)&a->memory, all));
         GPU_MUST(cudaMemset(a->memory, 0, all));
@@ -140,8 +141,8 @@ static void bench_open(bench *b, ldr_dtype dtype, ldr_layout layout, int kinds, 
         GPU_MUST(cudaHostAlloc((void **)&h.pixels, b->c.arena_bytes, 0));
         b->read_bytes = helper_fill(&b->c, &h, 7 + (uint32_t)i, kinds);
         GPU_MUST(cudaMemcpy(a->fresh, h.descriptors, b->pixels_at, cudaMemcpyHostToDevice));
-        GPU_MUST(cudaMemcpy(a->memory + b->pixels_at, h.pixels, b->read_bytes,
-                            cudaMemcpyHostToDevice));
+        GPU_MUST(
+            cudaMemcpy(a->memory + b->pixels_at, h.pixels, b->read_bytes, cudaMemcpyHostToDevice));
         GPU_MUST(cudaFreeHost(h.descriptors));
         GPU_MUST(cudaFreeHost(h.pixels));
         GPU_MUST(cudaMalloc((void **)&b->outputs[i], BATCH * (job->image_bytes + 8)));
@@ -169,8 +170,8 @@ static void next_batch(bench *b, int rep)
 {
     const arena *a = &b->arenas[rep & 1];
     ldri_kernel_job *job = &b->job;
-    GPU_MUST(cudaMemcpyAsync(a->memory, a->fresh, b->pixels_at, cudaMemcpyDeviceToDevice,
-                             b->stream));
+    GPU_MUST(
+        cudaMemcpyAsync(a->memory, a->fresh, b->pixels_at, cudaMemcpyDeviceToDevice, b->stream));
     job->descriptors = (ldri_descriptor *)(void *)a->memory;
     job->pixels = a->memory + b->pixels_at;
     job->images = b->outputs[rep & 1];
@@ -237,7 +238,7 @@ static void print_times(const char *name, const bench *b, const times *t, double
     fflush(stdout);
 }
 
-static void kernels(double d2d)
+static void kernels(double d2d, int quick)
 {
     static const struct {
         const char *name;
@@ -263,9 +264,10 @@ static void kernels(double d2d)
         {"random sizes and filters f16 j e", LDR_F16, LDR_NCHW,
          HELPER_ORDINARY | HELPER_ALL_JITTER | HELPER_ONE_BOX},
     };
+    size_t n = quick ? 2 : sizeof rows / sizeof *rows;
     printf("%-34s %-8s %s\n", "augment, 256 x 400x350 -> 224x224", "kernels",
            "us median (5..95 %)  prepare, resample, finish");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < n; i++)
         for (int separate = 0; separate < 2; separate++) {
             bench b;
             bench_open(&b, rows[i].dtype, rows[i].layout, rows[i].kinds, separate);
@@ -305,14 +307,14 @@ static void sweep(void)
     }
 }
 
-/* --- the back end ------------------------------------------------------------------------------ */
+/* --- the back end ------------------------------------------------------------------------------
+ */
 
 static void pipeline(double h2d)
 {
     const ldri_backend_ops *cuda = &ldri_backend_cuda;
     int kinds = HELPER_EXACT | HELPER_BILINEAR | HELPER_ALL_JITTER | HELPER_ONE_BOX;
-    ldri_backend_config c =
-        helper_config(BATCH, SIDE, SIDE, LDR_F16, LDR_NCHW, LDR_ERASE_PIXEL, 0);
+    ldri_backend_config c = helper_config(BATCH, SIDE, SIDE, LDR_F16, LDR_NCHW, LDR_ERASE_PIXEL, 0);
     static double submits[200], hands[2000];
     cudaStream_t consumer;
     ldri_backend *be;
@@ -379,8 +381,9 @@ int main(int argc, char **argv)
     printf("ceilings: host to device %.2f GB/s (16 MB pieces %.2f), device copy %.0f GB/s read + "
            "written\n",
            h2d / 1000, pieces / 1000, d2d / 1000);
-    if (argc > 1 && strcmp(argv[1], "sweep") == 0) sweep();
-    kernels(d2d);
-    pipeline(h2d);
+    const char *mode = argc > 1 ? argv[1] : "";
+    if (strcmp(mode, "sweep") == 0) sweep();
+    kernels(d2d, strcmp(mode, "quick") == 0);
+    if (strcmp(mode, "quick") != 0) pipeline(h2d);
     return 0;
 }

@@ -119,9 +119,8 @@ static void group(const char *name, int before_failed, int before_cases)
 
 static const struct {
     uint32_t width, height;
-} sizes[] = {{40, 24},  {64, 64}, {37, 29},   {8, 8},    {1, 1},     {5, 70},
-             {100, 3},  {33, 9},  {224, 224}, {299, 299}, {520, 40}, {256, 256},
-             {40, 500}, {260, 7}};
+} sizes[] = {{40, 24}, {64, 64},   {37, 29},   {8, 8},    {1, 1},     {5, 70},   {100, 3},
+             {33, 9},  {224, 224}, {299, 299}, {520, 40}, {256, 256}, {40, 500}, {260, 7}};
 #define N_SIZES (sizeof sizes / sizeof *sizes)
 
 static void types_and_layouts(int small)
@@ -175,8 +174,8 @@ static void full_batches(void)
     int f = failed, n = cases, kinds = HELPER_EXACT | HELPER_ALL_JITTER | HELPER_ONE_BOX;
     for (int separate = 0; separate < 2; separate++)
         for (int dtype = LDR_F32; dtype <= (int)LDR_U8; dtype++) {
-            ldri_backend_config c = helper_config(
-                64, 224, 224, (ldr_dtype)dtype, (ldr_layout)(dtype & 1), LDR_ERASE_PIXEL, 0);
+            ldri_backend_config c = helper_config(64, 224, 224, (ldr_dtype)dtype,
+                                                  (ldr_layout)(dtype & 1), LDR_ERASE_PIXEL, 0);
             check("full", &c, 3000, kinds | HELPER_BILINEAR, separate);
             check("full", &c, 3010, kinds | HELPER_BICUBIC, separate);
         }

@@ -1,5 +1,5 @@
-/* The colour operators on a GPU against colour.h on the CPU: hue and luma of every colour, blends of
- * all bytes, and the instructions of chip.h. */
+/* The colour operators on a GPU against colour.h on the CPU: hue and luma of every colour, blends
+ * of all bytes, and the instructions of chip.h. */
 #include "gpu/colour.h"
 #include "tests/gpu_chip_words.h"
 #include "tests/gpu_device.h"

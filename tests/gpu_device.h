@@ -30,13 +30,13 @@ cudaError_t gpu_chip(uint32_t *out, uint32_t n, cudaStream_t stream);
 #endif
 
 /* A test is a program that prints `ok NAME` or `FAIL NAME why` for each case. */
-#define GPU_MUST(call)                                                                       \
-    do {                                                                                     \
-        cudaError_t e_ = (call);                                                             \
-        if (e_ != cudaSuccess) {                                                             \
-            printf("FAIL %s:%d %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(e_)); \
-            exit(1);                                                                         \
-        }                                                                                    \
+#define GPU_MUST(call)                                                                             \
+    do {                                                                                           \
+        cudaError_t e_ = (call);                                                                   \
+        if (e_ != cudaSuccess) {                                                                   \
+            printf("FAIL %s:%d %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(e_));      \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 /* Ends the program with 77 where there is no GPU. */

@@ -8,6 +8,8 @@
 set -u
 build=$1
 word=${2:-}
+# Device auto is the CPU here, also where there is a GPU: make check-gpu is for that.
+export CUDA_VISIBLE_DEVICES=
 export LDR="$PWD/$build/ldr" BUILD="$PWD/$build" LC_ALL=C CMOCKA_MESSAGE_OUTPUT=STDOUT
 limit=${TEST_SECONDS:-300}
 passed=0 failed=0 skipped=0

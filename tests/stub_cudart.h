@@ -1,9 +1,10 @@
-/* stub_cudart.h - a CUDA runtime without a device, for tests of what is enqueued and in which order.
+/* stub_cudart.h - a CUDA runtime without a device, for tests of what is enqueued and in which
+ * order.
  *
- * A stream is a list of what was asked of it.  Nothing runs when it is asked for: only when somebody
- * waits, or when the policy says so, and then in any order that streams and events allow.  Device
- * memory is ordinary memory, poisoned when it is made.  So a wait that is missing, or memory that is
- * used again too early, shows in the bytes. */
+ * A stream is a list of what was asked of it.  Nothing runs when it is asked for: only when
+ * somebody waits, or when the policy says so, and then in any order that streams and events allow.
+ * Device memory is ordinary memory, poisoned when it is made.  So a wait that is missing, or memory
+ * that is used again too early, shows in the bytes. */
 #ifndef LDR_STUB_CUDART_H
 #define LDR_STUB_CUDART_H
 

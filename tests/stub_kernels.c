@@ -1,5 +1,5 @@
-/* stub_kernels.c - the launchers of kernels.h for stub_cudart.c: the same kernels, block after block
- * on the CPU, when the stub says that their turn has come.  What they have read is poisoned
+/* stub_kernels.c - the launchers of kernels.h for stub_cudart.c: the same kernels, block after
+ * block on the CPU, when the stub says that their turn has come.  What they have read is poisoned
  * afterwards, so that a later batch cannot live on it. */
 #include <assert.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* The CUDA back end on a runtime without a device (stub_cudart.h): what it enqueues, in which order,
- * what happens if a wait is missing, and what it says when a call fails. */
+/* The CUDA back end on a runtime without a device (stub_cudart.h): what it enqueues, in which
+ * order, what happens if a wait is missing, and what it says when a call fails. */
 #include "tests/helper_cmocka.h"
 
-#if !__has_include(<cuda_runtime_api.h>)
+#if !LDR_STUB /* the Makefile found no CUDA headers */
 #include <stdio.h>
 
 int main(void)
@@ -31,12 +31,11 @@ int main(void)
 static const ldri_backend_ops *const cuda = &ldri_backend_cuda;
 
 /* Whatever order is missing, a kernel must not read where there is no memory. */
-#define MARGIN ((size_t)1 << 17)
+#define MARGIN   ((size_t)1 << 17)
 
 static ldri_backend_config config_of(uint32_t batch, int mixes)
 {
-    ldri_backend_config c =
-        helper_config(batch, 40, 24, LDR_F16, LDR_NCHW, LDR_ERASE_PIXEL, mixes);
+    ldri_backend_config c = helper_config(batch, 40, 24, LDR_F16, LDR_NCHW, LDR_ERASE_PIXEL, mixes);
     c.arena_bytes = helper_arena_bytes(batch, 40, 24, ORDINARY) + MARGIN;
     return c;
 }
@@ -81,8 +80,7 @@ static void load_batch(ldri_backend *be, const ldri_backend_config *c, uint32_t 
     assert_int_equal(cuda->submit(be, host, output, c->batch, used, &err), LDR_OK);
     cuda->output(be, output, &o);
     assert_int_equal(cuda->acquire(be, output, consumer, &err), LDR_OK);
-    reading x = {o.images,    o.labels, r->images,
-                 r->labels,   bytes,    c->batch * sizeof *r->labels};
+    reading x = {o.images, o.labels, r->images, r->labels, bytes, c->batch * sizeof *r->labels};
     assert_int_equal(stub_enqueue(consumer, consume, &x, sizeof x), cudaSuccess);
     assert_int_equal(cuda->release(be, output, consumer, &err), LDR_OK);
 }
@@ -128,18 +126,18 @@ static void bytes_are_those_of_the_cpu(void **unused)
                 c.n_hosts = 1 + seed % 3;
                 c.n_outputs = 1 + seed % 2;
                 uint32_t wrong = wrong_batches(&c, seed, 1);
-                if (wrong)
-                    fail_msg("seed %u policy %d way %d: %u wrong", seed, policy, way, wrong);
+                if (wrong) fail_msg("seed %u policy %d way %d: %u wrong", seed, policy, way, wrong);
             }
 }
 
-/* Each wait and each record is there for a reason: without it some legal order gives wrong bytes. */
+/* Each wait and each record is there for a reason: without it some legal order gives wrong bytes.
+ */
 static void a_missing_wait_shows(void **unused)
 {
     static const ldri_cuda_kind kinds[] = {
-        LDRI_CUDA_WAIT_DONE,     LDRI_CUDA_WAIT_COPIED, LDRI_CUDA_WAIT_USED,
-        LDRI_CUDA_WAIT_READY,    LDRI_CUDA_RECORD_DONE, LDRI_CUDA_RECORD_COPIED,
-        LDRI_CUDA_RECORD_READY,  LDRI_CUDA_RECORD_USED, LDRI_CUDA_QUERY_COPIED};
+        LDRI_CUDA_WAIT_DONE,    LDRI_CUDA_WAIT_COPIED, LDRI_CUDA_WAIT_USED,
+        LDRI_CUDA_WAIT_READY,   LDRI_CUDA_RECORD_DONE, LDRI_CUDA_RECORD_COPIED,
+        LDRI_CUDA_RECORD_READY, LDRI_CUDA_RECORD_USED, LDRI_CUDA_QUERY_COPIED};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         uint32_t wrong = 0;
         for (uint32_t seed = 1; seed <= 3; seed++)
@@ -183,7 +181,7 @@ static void open_survives_any_failure(void **unused)
             assert_null(be);
             assert_true(s == LDR_E_CUDA || s == LDR_E_NOMEM);
             assert_non_null(strstr(err.message, "cuda")); /* the function's name */
-        } else { /* memory that could not be pinned */
+        } else {                                          /* memory that could not be pinned */
             cuda->close(be);
         }
         if (stub_blocks() != 0) fail_msg("call %llu: something was left", (unsigned long long)n);
@@ -475,7 +473,8 @@ static void options_of(ldr_options *o, ldr_device device)
     o->filter = LDR_RANDOM_FILTER;
 }
 
-/* The stub's device memory is the host's; all the same the images come by the way of the command. */
+/* The stub's device memory is the host's; all the same the images come by the way of the command.
+ */
 static uint64_t run_digest(const ldr_options *o)
 {
     ldr *ld;
@@ -567,9 +566,8 @@ static void several_loaders_at_once(void **unused)
 
 static void a_failure_reaches_the_caller(void **unused)
 {
-    static const ldri_cuda_kind kinds[] = {LDRI_CUDA_COPY, LDRI_CUDA_LAUNCH,
-                                           LDRI_CUDA_RECORD_READY, LDRI_CUDA_WAIT_READY,
-                                           LDRI_CUDA_RECORD_USED};
+    static const ldri_cuda_kind kinds[] = {LDRI_CUDA_COPY, LDRI_CUDA_LAUNCH, LDRI_CUDA_RECORD_READY,
+                                           LDRI_CUDA_WAIT_READY, LDRI_CUDA_RECORD_USED};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         ldr *ld;
         ldr_error err;

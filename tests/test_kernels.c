@@ -204,9 +204,9 @@ static void all_types_and_layouts(void **unused)
 static void every_size(void **unused)
 {
     for (uint32_t i = 0; i < N_SIZES * 4; i++) {
-        ldri_backend_config c = helper_config(
-            8, sizes[i % N_SIZES].width, sizes[i % N_SIZES].height, LDR_F16, LDR_NCHW,
-            LDR_ERASE_PIXEL, i & 1);
+        ldri_backend_config c =
+            helper_config(8, sizes[i % N_SIZES].width, sizes[i % N_SIZES].height, LDR_F16, LDR_NCHW,
+                          LDR_ERASE_PIXEL, i & 1);
         check(&c, 100 + i, HELPER_ORDINARY | HELPER_JITTER | HELPER_ERASE,
               &some_shapes[i % N_SHAPES], 0);
     }
@@ -226,8 +226,7 @@ static void the_shape_of_the_bench(void **unused)
 {
     static const shapes k = {256, 28, 224, 224, 7};
     for (int fused = 0; fused < 2; fused++) {
-        ldri_backend_config c =
-            helper_config(3, 224, 224, LDR_F16, LDR_NCHW, LDR_ERASE_PIXEL, 0);
+        ldri_backend_config c = helper_config(3, 224, 224, LDR_F16, LDR_NCHW, LDR_ERASE_PIXEL, 0);
         int kinds = HELPER_EXACT | HELPER_ALL_JITTER | HELPER_ONE_BOX;
         check(&c, 300, kinds | HELPER_BILINEAR, &k, fused);
         check(&c, 301, kinds | HELPER_BICUBIC, &k, fused);
