@@ -13,8 +13,9 @@
 #define LDRI_STRIP_ROWS 28u /* rows of a final picture that a block resamples */
 #endif
 #ifndef LDRI_RESAMPLE_BLOCKS
-#define LDRI_RESAMPLE_BLOCKS 4 /* at least that many blocks on a multiprocessor: bounds registers  \
-                                */
+#define LDRI_RESAMPLE_BLOCKS                                                                       \
+    4 /* at least that many blocks on a multiprocessor: bounds registers                           \
+       */
 #endif
 #ifndef LDRI_FINISH_BLOCKS
 #define LDRI_FINISH_BLOCKS 4
@@ -33,12 +34,22 @@
 
 static __device__ const float quantiles[LDRI_NORMAL_STEPS + 1] = {LDRI_NORMAL_QUANTILES};
 
+/* The grid is parts x samples; a dimension ends at 65,535, so samples take two. */
+#define GRID_SAMPLES 32768u
+
+static __device__ uint32_t sample_of_block(void)
+{
+    return blockIdx.z * gridDim.y + blockIdx.y;
+}
+
 /* --- KERNELS -------------------------------------------------------------------------------- */
 
 extern "C" __global__ void __launch_bounds__(PREPARE_THREADS)
     ldri_prepare_kernel(const __grid_constant__ ldri_kernel_job job)
 {
-    ldri_prepare(&job, blockIdx.y, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+    uint32_t sample = sample_of_block();
+    if (sample >= job.count) return;
+    ldri_prepare(&job, sample, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
 }
 
 extern "C" __global__ void __launch_bounds__(256, LDRI_RESAMPLE_BLOCKS)
@@ -47,21 +58,25 @@ extern "C" __global__ void __launch_bounds__(256, LDRI_RESAMPLE_BLOCKS)
     extern __shared__ ldri_four dynamic[];
     __shared__ ldri_block_shared s;
     const ldri_kernel_plan *plan = &job.plan;
+    uint32_t sample = sample_of_block();
+    if (sample >= job.count) return;
     uint32_t strip = blockIdx.x % plan->n_strips, tile = blockIdx.x / plan->n_strips;
     uint32_t left = tile * plan->tile_columns, y0 = strip * plan->strip_rows;
     uint32_t columns = min(plan->tile_columns, job.finish.width - left);
     uint32_t y1 = min(y0 + plan->strip_rows, job.finish.height);
-    ldri_block_resample(&job, blockIdx.y, left, columns, y0, y1, ldri_job_planes(&job, blockIdx.y),
-                        &s, (uint32_t *)dynamic, blockDim.x);
+    ldri_block_resample(&job, sample, left, columns, y0, y1, ldri_job_planes(&job, sample), &s,
+                        (uint32_t *)dynamic, blockDim.x);
     if (threadIdx.x == 0 && s.tint.split < 4)
-        ldri_global_add(&job.descriptors[blockIdx.y].luma_sum, s.luma);
+        ldri_global_add(&job.descriptors[sample].luma_sum, s.luma);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
     ldri_colour_kernel(const __grid_constant__ ldri_kernel_job job)
 {
     __shared__ ldri_block_shared s;
-    ldri_block_colour(&job, blockIdx.y, blockIdx.x, gridDim.x, &s, blockDim.x);
+    uint32_t sample = sample_of_block();
+    if (sample >= job.count) return;
+    ldri_block_colour(&job, sample, blockIdx.x, gridDim.x, &s, blockDim.x);
 }
 
 extern "C" __global__ void __launch_bounds__(256, LDRI_FINISH_BLOCKS)
@@ -69,7 +84,9 @@ extern "C" __global__ void __launch_bounds__(256, LDRI_FINISH_BLOCKS)
 {
     __shared__ ldri_block_shared s;
     __shared__ ldri_block_noise z;
-    ldri_block_finish(&job, blockIdx.y, blockIdx.x, gridDim.x, quantiles, &s, &z, blockDim.x);
+    uint32_t sample = sample_of_block();
+    if (sample >= job.count) return;
+    ldri_block_finish(&job, sample, blockIdx.x, gridDim.x, quantiles, &s, &z, blockDim.x);
 }
 
 /* The sum over the blocks of a cluster of a word of shared memory. */
@@ -91,14 +108,14 @@ static __device__ uint64_t cluster_sum(const uint32_t *word)
 static __device__ void cluster_arrive(void)
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
 #endif
 }
 
 static __device__ void cluster_wait(void)
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 #endif
 }
 
@@ -108,7 +125,9 @@ extern "C" __global__ void __launch_bounds__(256, LDRI_FUSED_BLOCKS)
     extern __shared__ ldri_four dynamic[];
     __shared__ ldri_block_shared s;
     __shared__ ldri_block_noise z;
-    uint32_t sample = blockIdx.y, width = job.finish.width, rows = job.plan.fused_rows;
+    uint32_t sample = sample_of_block();
+    uint32_t width = job.finish.width, rows = job.plan.fused_rows;
+    if (sample >= job.count) return; /* the whole cluster */
     uint32_t y0 = min(blockIdx.x * rows, job.finish.height);
     uint32_t y1 = min(y0 + rows, job.finish.height);
     uint32_t *inter = (uint32_t *)dynamic;
@@ -141,15 +160,16 @@ static uint32_t at_most(uint32_t n, uint32_t limit)
     return n < limit ? n : limit;
 }
 
-static int launch(ldri_cuda *calls, const void *kernel, dim3 grid, uint32_t threads,
+static int launch(ldri_cuda *calls, const void *kernel, uint32_t parts, uint32_t threads,
                   uint32_t shared, bool cluster, const ldri_kernel_job *job, ldr_stream stream)
 {
+    uint32_t samples = at_most(job->count, GRID_SAMPLES);
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim.x = LDRI_CLUSTER;
     attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = grid;
+    config.gridDim = dim3(parts, samples, (job->count + samples - 1) / samples);
     config.blockDim = dim3(threads);
     config.dynamicSmemBytes = shared;
     config.stream = stream;
@@ -243,37 +263,36 @@ extern "C" int ldri_launch_prepare(ldri_cuda *calls, const ldri_kernel_job *job,
     uint32_t entries = job->finish.width + job->finish.height;
     uint32_t blocks = at_most((entries + PREPARE_THREADS - 1) / PREPARE_THREADS, 16);
     if (job->odd) blocks = ODD_BLOCKS;
-    return launch(calls, (const void *)ldri_prepare_kernel, dim3(blocks, job->count),
-                  PREPARE_THREADS, 0, false, job, stream);
+    return launch(calls, (const void *)ldri_prepare_kernel, blocks, PREPARE_THREADS, 0, false, job,
+                  stream);
 }
 
 extern "C" int ldri_launch_resample(ldri_cuda *calls, const ldri_kernel_job *job, ldr_stream stream)
 {
     const ldri_kernel_plan *p = &job->plan;
     /* A block a strip of a tile. */
-    return launch(calls, (const void *)ldri_resample_kernel,
-                  dim3(p->n_strips * p->n_tiles, job->count), p->resample_threads,
-                  p->resample_shared, false, job, stream);
+    return launch(calls, (const void *)ldri_resample_kernel, p->n_strips * p->n_tiles,
+                  p->resample_threads, p->resample_shared, false, job, stream);
 }
 
 extern "C" int ldri_launch_colour(ldri_cuda *calls, const ldri_kernel_job *job, ldr_stream stream)
 {
     const ldri_kernel_plan *p = &job->plan;
-    return launch(calls, (const void *)ldri_colour_kernel, dim3(p->finish_parts, job->count),
-                  p->finish_threads, 0, false, job, stream);
+    return launch(calls, (const void *)ldri_colour_kernel, p->finish_parts, p->finish_threads, 0,
+                  false, job, stream);
 }
 
 extern "C" int ldri_launch_finish(ldri_cuda *calls, const ldri_kernel_job *job, ldr_stream stream)
 {
     const ldri_kernel_plan *p = &job->plan;
-    return launch(calls, (const void *)ldri_finish_kernel, dim3(p->finish_parts, job->count),
-                  p->finish_threads, 0, false, job, stream);
+    return launch(calls, (const void *)ldri_finish_kernel, p->finish_parts, p->finish_threads, 0,
+                  false, job, stream);
 }
 
 extern "C" int ldri_launch_fused(ldri_cuda *calls, const ldri_kernel_job *job, ldr_stream stream)
 {
     const ldri_kernel_plan *p = &job->plan;
     /* A cluster a picture. */
-    return launch(calls, (const void *)ldri_fused_kernel, dim3(LDRI_CLUSTER, job->count),
-                  p->fused_threads, p->fused_shared, true, job, stream);
+    return launch(calls, (const void *)ldri_fused_kernel, LDRI_CLUSTER, p->fused_threads,
+                  p->fused_shared, true, job, stream);
 }

@@ -592,6 +592,7 @@ static void a_failure_reaches_the_caller(void **unused)
 
 int main(void)
 {
+    setenv("LDR_CUDA_KERNELS", "fused", 1); /* allowed; stub_fuse says whether it can be */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_those_of_the_cpu),
         cmocka_unit_test(a_missing_wait_shows),
