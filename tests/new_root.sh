@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries the README's two commands in a fresh Debian root.  Needs root, debootstrap and a package mirror; takes some minutes.
+# Tries the README's commands, all of them, in a fresh Debian root.  Needs root, debootstrap and a package mirror; takes some minutes.
 # usage: new_root.sh [SUITE [MIRROR]]       default: bookworm, and the mirror that this machine's apt uses
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,5 +28,15 @@ env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb chroot "$root" ba
     cd /ldr
     make deps demo
     test -s build/demo/contact.png
-    make deps check'
-echo "new_root: both commands pass in a fresh $suite"
+    make deps check
+    # The other commands of the page, as printed, on the pictures of the demo.
+    mkdir -p photos && ln -s ../build/demo/photos photos/train
+    cp "$(find photos/train/ -name "*.jpg" | head -n 1)" photo.jpg
+    grep "^    build/release/ldr" README.md | sed "s/#.*//" >commands
+    test "$(wc -l <commands)" -ge 7
+    bash -ex commands >/dev/null
+    sed -n "/^\`\`\`c$/,/^\`\`\`$/p" README.md | grep -v "^\`\`\`" >program.c
+    grep -E "^    (make install|PKG_CONFIG_PATH|LD_LIBRARY_PATH)" README.md | sed "s/#.*//" >embedding
+    test "$(wc -l <embedding)" = 3
+    bash -ex embedding | tail -n 1'
+echo "new_root: every command of the README works in a fresh $suite"
