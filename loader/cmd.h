@@ -20,6 +20,9 @@ int ldri_cmd_doctor(const ldri_cli *cli);
 /* --- messages (cmd_common.c) ----------------------------------------------------------------- */
 
 void ldri_cmd_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Adds "n what" to a list in out, after a comma if it is not the first; nothing if n is 0. */
+void ldri_cmd_add_count(char *out, size_t capacity, uint64_t n, const char *what);
 int ldri_cmd_failed(const ldr_error *err); /* says it; the exit status that goes with it */
 
 /* 1 while standard output takes what is written; 0, and said once, when it does not (disk full,

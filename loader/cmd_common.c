@@ -1,6 +1,7 @@
 #include "loader/cmd.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,6 +17,12 @@ void ldri_cmd_say(const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     fprintf(stderr, "ldr: %s\n", line); /* one call: lines of several processes stay whole */
+}
+
+void ldri_cmd_add_count(char *out, size_t capacity, uint64_t n, const char *what)
+{
+    size_t at = strlen(out);
+    if (n > 0) snprintf(out + at, capacity - at, "%s%" PRIu64 " %s", at > 0 ? ", " : "", n, what);
 }
 
 int ldri_cmd_failed(const ldr_error *err)

@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 
 #include "decode/decode.h"
+#include "loader/cmd.h"
 #include "loader/queue.h"
 #include "loader/read.h"
 #include "loader/source.h"
@@ -18,12 +19,6 @@
 
 /* --- listing --------------------------------------------------------------------------------- */
 
-static void add_count(char *out, size_t capacity, uint64_t n, const char *what)
-{
-    size_t at = strlen(out);
-    if (n > 0) snprintf(out + at, capacity - at, "%s%" PRIu64 " %s", at ? ", " : "", n, what);
-}
-
 static void tell_list(ldri_doctor *d, const ldri_source *source, uint64_t ns)
 {
     const ldri_source_counts *c = ldri_source_passed_over(source);
@@ -32,14 +27,14 @@ static void tell_list(ldri_doctor *d, const ldri_source *source, uint64_t ns)
                      "%" PRIu64 " samples in %" PRIu32 " class%s, listed in %.1f ms",
                      ldri_source_count(source), ldri_source_class_count(source),
                      ldri_source_class_count(source) == 1 ? "" : "es", 1e-6 * (double)ns);
-    add_count(list, sizeof list, c->hidden, "hidden");
-    add_count(list, sizeof list, c->other, "without a picture's name");
-    add_count(list, sizeof list, c->special, "not regular files");
-    add_count(list, sizeof list, c->outside, "pictures outside class folders");
-    add_count(list, sizeof list, c->empty_classes, "class folders without a picture");
-    add_count(list, sizeof list, c->directory_links, "links to directories");
-    add_count(list, sizeof list, c->unlistable, "directories that cannot be listed");
-    add_count(list, sizeof list, c->too_long, "paths that are too long");
+    ldri_cmd_add_count(list, sizeof list, c->hidden, "hidden");
+    ldri_cmd_add_count(list, sizeof list, c->other, "without a picture's name");
+    ldri_cmd_add_count(list, sizeof list, c->special, "not regular files");
+    ldri_cmd_add_count(list, sizeof list, c->outside, "pictures outside class folders");
+    ldri_cmd_add_count(list, sizeof list, c->empty_classes, "class folders without a picture");
+    ldri_cmd_add_count(list, sizeof list, c->directory_links, "links to directories");
+    ldri_cmd_add_count(list, sizeof list, c->unlistable, "directories that cannot be listed");
+    ldri_cmd_add_count(list, sizeof list, c->too_long, "paths that are too long");
     if (c->unlistable) {
         snprintf(help, sizeof help, "check the permissions of %s", c->first_unlistable);
     } else if (c->directory_links) {

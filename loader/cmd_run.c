@@ -161,25 +161,18 @@ static void write_document(const ldr *ld, const outcome *r)
 
 /* --- the summary ----------------------------------------------------------------------------- */
 
-static void add_count(char *out, size_t capacity, uint64_t n, const char *what)
-{
-    size_t at = strlen(out);
-    if (n == 0) return;
-    snprintf(out + at, capacity - at, "%s%" PRIu64 " %s", at > 0 ? ", " : "", n, what);
-}
-
 static void print_passed_over(const ldr *ld)
 {
     const ldri_source_counts *c = ldri_source_passed_over(ldri_source_of(ld));
     char line[512] = "";
-    add_count(line, sizeof line, c->hidden, "hidden");
-    add_count(line, sizeof line, c->other, "without a picture's name");
-    add_count(line, sizeof line, c->special, "not regular files");
-    add_count(line, sizeof line, c->outside, "pictures outside class folders");
-    add_count(line, sizeof line, c->directory_links, "links to directories");
-    add_count(line, sizeof line, c->unlistable, "directories that cannot be listed");
-    add_count(line, sizeof line, c->empty_classes, "class folders without a picture");
-    add_count(line, sizeof line, c->too_long, "paths of more than 4,095 bytes");
+    ldri_cmd_add_count(line, sizeof line, c->hidden, "hidden");
+    ldri_cmd_add_count(line, sizeof line, c->other, "without a picture's name");
+    ldri_cmd_add_count(line, sizeof line, c->special, "not regular files");
+    ldri_cmd_add_count(line, sizeof line, c->outside, "pictures outside class folders");
+    ldri_cmd_add_count(line, sizeof line, c->directory_links, "links to directories");
+    ldri_cmd_add_count(line, sizeof line, c->unlistable, "directories that cannot be listed");
+    ldri_cmd_add_count(line, sizeof line, c->empty_classes, "class folders without a picture");
+    ldri_cmd_add_count(line, sizeof line, c->too_long, "paths of more than 4,095 bytes");
     if (line[0]) printf("passed over  %s\n", line);
     if (c->directory_links) {
         printf("             not followed: %s (--follow-links 1 does)\n", c->first_directory_link);
@@ -220,7 +213,7 @@ static void print_summary(const ldr *ld, const outcome *r)
                1e-9 * (double)s->blocked_ns);
     }
     for (int c = 1; c < LDR_N_CAUSES; c++) {
-        add_count(skipped, sizeof skipped, st->skipped[c], ldr_cause_name((ldr_cause)c));
+        ldri_cmd_add_count(skipped, sizeof skipped, st->skipped[c], ldr_cause_name((ldr_cause)c));
     }
     if (skipped[0]) {
         printf("\nbad          %s\n", skipped);
